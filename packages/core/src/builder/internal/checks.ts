@@ -1,0 +1,113 @@
+/**
+ * The rules of the DSL at type level. Each check is `unknown` where all is well, so that an intersection with it changes
+ * nothing, and a message otherwise, so that the wrong value is refused with that text. Messages live in
+ * `model/DiagnosticCode.ts`, where `compile()` finds the same words.
+ *
+ * These types are evaluated for every step of every workflow: keep them free of recursion over results, and run
+ * the type-cost test after a change.
+ */
+import type * as Effect from "effect/Effect"
+import type * as EffectScope from "effect/Scope"
+import type { YieldWrap } from "effect/Utils"
+import type {
+  choiceOfOperations,
+  effectsNotLiteral,
+  fragmentNameTaken,
+  fragmentNeedsInput,
+  fragmentNeedsResults,
+  manyEffects,
+  nameNotLiteral,
+  nameTaken,
+  readsAndPerforms,
+  severalPerformed,
+  undeclaredOperation,
+  undeclaredService,
+  untypedRequirements,
+} from "../../model/DiagnosticCode.js"
+import type { AnyEffect, Local, Read, StoreWithTransactions, Transaction } from "../../dsl/Effects.js"
+import type { AnyOperation, Performs } from "../../dsl/Operation.js"
+
+// ---- effects ---------------------------------------------------------------------------------------------------
+
+/** What counts as a step's one external effect. */
+type Exclusive = AnyOperation | Transaction
+
+export type isUnion<T, U = T> = [T] extends [never] ? false : T extends unknown ? ([U] extends [T] ? false : true) : never
+
+/** Names of the exclusive effects, in order, one an element. */
+type exclusiveNames<Fx extends ReadonlyArray<AnyEffect>, Out extends ReadonlyArray<string> = []> = Fx extends readonly [
+  infer Head,
+  ...infer Tail extends ReadonlyArray<AnyEffect>,
+]
+  ? exclusiveNames<Tail, [Head] extends [Exclusive] ? [...Out, Head["name"]] : Out>
+  : Out
+
+type join<Names extends ReadonlyArray<string>> = Names extends readonly [infer Head extends string]
+  ? Head
+  : Names extends readonly [infer Head extends string, ...infer Tail extends ReadonlyArray<string>]
+    ? `${Head} + ${join<Tail>}`
+    : ""
+
+export type checkEffects<Step extends string, Fx extends ReadonlyArray<AnyEffect>> = number extends Fx["length"]
+  ? readonly [effectsNotLiteral<Step>]
+  : exclusiveNames<Fx>["length"] extends 0
+    ? unknown
+    : exclusiveNames<Fx>["length"] extends 1
+      ? isUnion<Extract<Fx[number], Exclusive>> extends true
+        ? choiceOfOperations<Step>
+        : Extract<Fx[number], Read<any>> extends never
+          ? unknown
+          : readsAndPerforms<Step, join<exclusiveNames<Fx>>>
+      : manyEffects<Step, exclusiveNames<Fx>["length"] & number, join<exclusiveNames<Fx>>>
+
+export type needsOf<Op> = Op extends { readonly perform: (payload: any) => Effect.Effect<any, any, infer R> } ? R : never
+
+/** The requirements that an effects list accounts for. */
+export type declared<F> = F extends AnyOperation
+  ? needsOf<F>
+  : F extends Read<infer Id>
+    ? Id
+    : F extends Local<infer Id>
+      ? Id
+      : F extends Transaction
+        ? StoreWithTransactions
+        : never
+
+type operationName<R> = R extends Performs<infer Name> ? Name : never
+
+type undeclared<Fx extends ReadonlyArray<AnyEffect>, R> = Exclude<R, declared<Fx[number]> | EffectScope.Scope>
+
+export type checkRun<Step extends string, Fx extends ReadonlyArray<AnyEffect>, R> = 0 extends 1 & R
+  ? untypedRequirements<Step>
+  : [undeclared<Fx, R>] extends [never]
+    ? unknown
+    : isUnion<operationName<R>> extends true
+      ? severalPerformed<Step>
+      : [operationName<undeclared<Fx, R>>] extends [never]
+        ? { readonly error: undeclaredService<Step>; readonly service: undeclared<Fx, R> }
+        : undeclaredOperation<Step, operationName<undeclared<Fx, R>>>
+
+// ---- names -----------------------------------------------------------------------------------------------------
+
+export type freshName<Name extends string, Taken> = string extends Name
+  ? nameNotLiteral
+  : Name extends Taken
+    ? nameTaken<Name>
+    : Name
+
+// ---- fragments -------------------------------------------------------------------------------------------------
+
+/** `Has`: what the flow has so far. `Needs`: what the fragment asks for. `Added`: what it adds. */
+export type checkFragment<I, NI, Has, Needs, Added> = [I] extends [NI]
+  ? [Has] extends [Needs]
+    ? [keyof Added & keyof Has] extends [never]
+      ? unknown
+      : fragmentNameTaken<keyof Added & keyof Has & string>
+    : fragmentNeedsResults<missingKeys<Has, Needs> & string>
+  : fragmentNeedsInput
+
+/** Keys that are absent, or present with another type. */
+type missingKeys<Has, Needs> = { [K in keyof Needs]: K extends keyof Has ? ([Has[K]] extends [Needs[K]] ? never : K) : K }[keyof Needs]
+
+/** What a generator function returns. */
+export type Gen<E, R, A> = Generator<YieldWrap<Effect.Effect<any, E, R>>, A, any>

@@ -1,0 +1,71 @@
+/** The builder without its types: a list of nodes that grows by copy. Nothing is checked here; the compiler does that. */
+import * as Either from "effect/Either"
+import { compile } from "../../compiler/Compiler.js"
+import type { Definition, Node } from "../../dsl/Definition.js"
+import type { Workflow } from "../Workflow.js"
+
+interface UntypedFlow {
+  readonly step: (name: string, spec: any, run: any) => UntypedFlow
+  readonly perform: (name: string, operation: any, spec: any) => UntypedFlow
+  readonly use: (fragment: any) => UntypedFlow
+  readonly output: (schema: any, select: any) => { readonly compile: () => Workflow<any, any, any, any> }
+  readonly compile: () => Workflow<any, any, any, any>
+}
+
+const definitions = new WeakMap<object, Definition>()
+
+const stepNode = (name: string, spec: any, run: any): Node => {
+  const { effects, output, ...options } = spec ?? {}
+  return { kind: "step", name, effects, output, options, run }
+}
+
+const performNode = (name: string, operation: any, spec: any): Node => {
+  const { payload, optional, settle, compensate, ...options } = spec ?? {}
+  return {
+    kind: "perform",
+    name,
+    operation,
+    payload,
+    optional: optional === true,
+    settle: settle === true,
+    compensate: compensate ?? null,
+    options,
+  }
+}
+
+const close = (definition: Definition): Workflow<any, any, any, any> => {
+  const plan = compile(definition)
+  return {
+    name: definition.name,
+    version: definition.version,
+    plan,
+    diagnostics: Either.isLeft(plan) ? plan.left.diagnostics : [],
+    definition,
+  }
+}
+
+const flowOf = (definition: Definition): UntypedFlow => {
+  const add = (...nodes: ReadonlyArray<Node>): UntypedFlow =>
+    flowOf({ ...definition, nodes: [...definition.nodes, ...nodes] })
+  const flow: UntypedFlow = {
+    step: (name, spec, run) => add(stepNode(name, spec, run)),
+    perform: (name, operation, spec) => add(performNode(name, operation, spec)),
+    use: (fragment) => add(...((fragment?.nodes ?? []) as ReadonlyArray<Node>)),
+    output: (schema, select) => ({ compile: () => close({ ...definition, output: { schema, select } }) }),
+    compile: () => close(definition),
+  }
+  definitions.set(flow, definition)
+  return flow
+}
+
+export const emptyFlow = (name: string, options: any): UntypedFlow =>
+  flowOf({
+    name,
+    version: options?.version,
+    input: options?.input,
+    failure: options?.failure ?? null,
+    nodes: [],
+    output: null,
+  })
+
+export const nodesOf = (flow: object): ReadonlyArray<Node> => definitions.get(flow)?.nodes ?? []

@@ -1,0 +1,36 @@
+/** CRN101, CRN103, CRN108: at most one external effect a step, nothing unknown in the list, no read beside it. */
+import type { Definition, StepNode } from "../../../dsl/Definition.js"
+import { isOperation } from "../../../dsl/Operation.js"
+import {
+  effectsNotLiteral,
+  manyEffects,
+  readsAndPerforms,
+  unknownEffect,
+  type Diagnostic,
+} from "../../../model/DiagnosticCode.js"
+
+const kinds = new Set(["read", "local", "transaction"])
+
+const isEffect = (value: unknown): value is StepNode["effects"][number] =>
+  isOperation(value) ||
+  (typeof value === "object" &&
+    value !== null &&
+    kinds.has((value as { kind?: string }).kind as string) &&
+    typeof (value as { name?: unknown }).name === "string")
+
+const ofStep = ({ name, effects }: StepNode): ReadonlyArray<Diagnostic> => {
+  const step = String(name)
+  if (!Array.isArray(effects)) return [{ code: "CRN101", step, message: effectsNotLiteral(step) }]
+  if (!effects.every(isEffect)) return [{ code: "CRN103", step, message: unknownEffect(step) }]
+  const exclusive = effects.filter((effect) => effect.kind === "external" || effect.kind === "transaction")
+  if (exclusive.length > 1) {
+    const names = exclusive.map((effect) => effect.name).join(" + ")
+    return [{ code: "CRN101", step, message: manyEffects(step, exclusive.length, names) }]
+  }
+  return exclusive.length === 1 && effects.some((effect) => effect.kind === "read")
+    ? [{ code: "CRN108", step, message: readsAndPerforms(step, exclusive[0]!.name as string) }]
+    : []
+}
+
+export const checkEffects = (definition: Definition): ReadonlyArray<Diagnostic> =>
+  definition.nodes.flatMap((node) => (node.kind === "step" ? ofStep(node) : []))

@@ -1,0 +1,84 @@
+/** CRN110: numbers and durations are in their range: no zero timeout that never fires, no endless retry. */
+import type { Definition, Node } from "../../../dsl/Definition.js"
+import { durationMs } from "../../../dsl/OnUnknown.js"
+import { isOperation, type MemberOperation } from "../../../dsl/Operation.js"
+import { optionOutOfRange, type Diagnostic } from "../../../model/DiagnosticCode.js"
+
+/** Longer than any process lives: a hundred years. Past it, sums with a clock would lose precision or overflow. */
+const maxDurationMs = 100 * 365 * 86_400_000
+
+const shown = (value: unknown): string => {
+  try {
+    return typeof value === "number" || value === undefined ? String(value) : JSON.stringify(value)
+  } catch {
+    return String(typeof value)
+  }
+}
+
+type Problem = readonly [option: string, expected: string, got: unknown]
+
+const wholeFrom = (option: string, least: number, value: unknown): ReadonlyArray<Problem> =>
+  Number.isSafeInteger(value) && (value as number) >= least ? [] : [[option, `a whole number from ${least}`, value]]
+
+const duration = (option: string, value: unknown, least: number): ReadonlyArray<Problem> => {
+  if (value === undefined) return []
+  const ms = durationMs(value as never)
+  return ms >= least && ms <= maxDurationMs
+    ? []
+    : [[option, least === 0 ? "a finite duration that is not negative" : "a finite duration over zero", value]]
+}
+
+const ofOptions = ({ options }: Node): ReadonlyArray<Problem> => [
+  ...duration("timeout", options.timeout, 1),
+  ...(options.retry === undefined
+    ? []
+    : [
+        ...wholeFrom("retry.times", 0, options.retry?.times),
+        ...duration("retry.delay", options.retry?.delay, 0),
+        ...duration("retry.maxDelay", options.retry?.maxDelay, 0),
+      ]),
+  ...(options.onInvalid === undefined
+    ? []
+    : [
+        ...wholeFrom("onInvalid.retries", 0, options.onInvalid?.retries),
+        ...(options.onInvalid?.then === "review" || options.onInvalid?.then === "fail"
+          ? []
+          : [["onInvalid.then", `"review" or "fail"`, options.onInvalid?.then] as const]),
+      ]),
+]
+
+const ofMember = (member: MemberOperation): ReadonlyArray<Problem> => {
+  const policy = member.onUnknown as Partial<MemberOperation["onUnknown"]> | undefined
+  return [
+    ...duration("timeout", member.timeoutMs, 1),
+    ...(policy?.policy !== "retryWithKey"
+      ? [["onUnknown", "a policy such as OnUnknown.retryWithKey({ keyWindow: .. })", policy] as const]
+      : [
+          ...duration("onUnknown.keyWindow", policy.keyWindowMs, 1),
+          ...wholeFrom("onUnknown.maxSends", 1, policy.maxSends),
+        ]),
+  ]
+}
+
+const operationsOf = (node: Node): ReadonlyArray<MemberOperation> => {
+  const declared = node.kind === "perform" ? [node.operation] : Array.isArray(node.effects) ? node.effects : []
+  return declared.filter(isOperation).flatMap((operation) => operation.members)
+}
+
+export const checkOptions = (definition: Definition): ReadonlyArray<Diagnostic> => {
+  const say = (step: string | null, of: string, problems: ReadonlyArray<Problem>): ReadonlyArray<Diagnostic> =>
+    problems.map(([option, expected, got]) => ({
+      code: "CRN110",
+      step,
+      message: optionOutOfRange(of, option, expected, shown(got)),
+    }))
+  return [
+    ...say(null, `workflow '${definition.name}'`, wholeFrom("version", 1, definition.version)),
+    ...definition.nodes.flatMap((node) => [
+      ...say(String(node.name), `step '${node.name}'`, ofOptions(node)),
+      ...operationsOf(node).flatMap((member) =>
+        say(String(node.name), `operation '${member.name}'`, ofMember(member)),
+      ),
+    ]),
+  ]
+}

@@ -1,0 +1,61 @@
+/** A definition that has passed every check becomes plain data. */
+import type { Definition, Node } from "../../dsl/Definition.js"
+import { durationMs } from "../../dsl/OnUnknown.js"
+import type { AnyOperation, MemberOperation } from "../../dsl/Operation.js"
+import { outputCodec } from "../../dsl/internal/outputCodec.js"
+import { codecOf } from "../../model/Codec.js"
+import { escapeSegment, fingerprint } from "../../model/Ids.js"
+import { canonicalText } from "../../model/internal/json.js"
+import { planFormat, type Plan, type PlanEffect, type PlanNode, type PlanOperation } from "../../model/Plan.js"
+
+/** First delay of a retry, and where doubling ends, unless a step says otherwise. */
+const defaultDelayMs = 1_000
+const defaultMaxDelayMs = 300_000
+
+const operation = (member: MemberOperation): PlanOperation => ({
+  name: member.name,
+  case: member.case,
+  timeoutMs: member.timeoutMs,
+  onUnknown: member.onUnknown,
+  payload: member.codecs.payload.jsonSchema(),
+  success: member.codecs.success.jsonSchema(),
+  failure: member.codecs.failure?.jsonSchema() ?? null,
+})
+
+const node = (from: Node): PlanNode => {
+  const declared = from.kind === "perform" ? [from.operation] : from.effects
+  const { retry, timeout, onInvalid } = from.options
+  return {
+    kind: from.kind,
+    name: from.name,
+    path: escapeSegment(from.name),
+    effects: declared.map(({ kind, name }): PlanEffect => ({ kind, name: name as string })),
+    operations: declared
+      .filter((effect): effect is AnyOperation => effect.kind === "external")
+      .flatMap((effect) => effect.members.map(operation)),
+    optional: from.kind === "perform" && from.optional,
+    settle: from.kind === "perform" && from.settle,
+    compensate: from.kind === "perform" ? ((from.compensate?.operation.name as string | undefined) ?? null) : null,
+    output: outputCodec(from).jsonSchema(),
+    timeoutMs: timeout === undefined ? null : durationMs(timeout),
+    retry: {
+      times: retry?.times ?? 0,
+      delayMs: retry?.delay === undefined ? defaultDelayMs : durationMs(retry.delay),
+      maxDelayMs: retry?.maxDelay === undefined ? defaultMaxDelayMs : durationMs(retry.maxDelay),
+    },
+    onInvalid: onInvalid ?? { retries: 0, then: "fail" },
+  }
+}
+
+export const lower = (definition: Definition): Plan => {
+  const plan = {
+    format: planFormat,
+    workflow: definition.name,
+    version: definition.version,
+    input: codecOf(definition.input).jsonSchema(),
+    output: definition.output === null ? null : codecOf(definition.output.schema).jsonSchema(),
+    failure: definition.failure === null ? null : codecOf(definition.failure).jsonSchema(),
+    nodes: definition.nodes.map(node),
+  } as const
+  return { ...plan, hash: fingerprint(canonicalText(JSON.stringify(plan))) }
+}

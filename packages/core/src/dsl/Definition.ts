@@ -1,0 +1,45 @@
+/**
+ * A workflow as its builder leaves it: an ordered list of nodes with their functions. The compiler reads it, the runtime
+ * calls its functions; nothing else looks inside.
+ */
+import type { AnySchema } from "../model/Codec.js"
+import type { AnyEffect } from "./Effects.js"
+import type { AnyOperation } from "./Operation.js"
+import type { StepOptions } from "./StepOptions.js"
+
+/** The arguments of a step's function, without their types. */
+export interface UntypedContext {
+  readonly input: unknown
+  readonly results: Readonly<Record<string, unknown>>
+}
+
+export interface StepNode {
+  readonly kind: "step"
+  readonly name: string
+  readonly effects: ReadonlyArray<AnyEffect>
+  readonly output: AnySchema
+  readonly options: StepOptions
+  readonly run: (context: any) => unknown
+}
+
+export interface PerformNode {
+  readonly kind: "perform"
+  readonly name: string
+  readonly operation: AnyOperation
+  readonly payload: (context: any) => unknown
+  readonly optional: boolean
+  readonly settle: boolean
+  readonly compensate: { readonly operation: AnyOperation; readonly payload: (context: any) => unknown } | null
+  readonly options: StepOptions
+}
+
+export type Node = StepNode | PerformNode
+
+export interface Definition {
+  readonly name: string
+  readonly version: number
+  readonly input: AnySchema
+  readonly failure: AnySchema | null
+  readonly nodes: ReadonlyArray<Node>
+  readonly output: { readonly schema: AnySchema; readonly select: (context: any) => unknown } | null
+}

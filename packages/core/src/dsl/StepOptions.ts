@@ -1,0 +1,47 @@
+/** How a step is retried, timed out, and what happens to an output that its schema refuses. */
+import type * as Duration from "effect/Duration"
+
+/**
+ * Retries of a step, after failures that are known not to have had an effect.
+ *
+ * *Shape.* `times`: retries after the first attempt; 0 is none. The delay doubles from `delay` (1 second) up to
+ * `maxDelay` (5 minutes), with jitter of up to a fifth on top; delays over a second survive a restart. An error's
+ * `retryAfterMs` is a floor. `when` decides which failures are retried; by default all but those that say
+ * `isRetryable: false`. Defects (bugs) and refused outputs are never retried here.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface RetryOptions<E = unknown> {
+  readonly times: number
+  readonly delay?: Duration.DurationInput
+  readonly maxDelay?: Duration.DurationInput
+  readonly when?: (error: E) => boolean
+}
+
+/**
+ * What to do with an output that the step's schema refuses.
+ *
+ * *Shape.* `retries`: how often the step runs again because of it, counted apart from `retry`. `then`: park the run for
+ * a person, or fail it. Without `onInvalid` the run fails at once.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface OnInvalid {
+  readonly retries: number
+  readonly then: "review" | "fail"
+}
+
+/**
+ * Options of every step.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface StepOptions<E = unknown> {
+  readonly retry?: RetryOptions<E>
+  /** Of one attempt. When it passes, the step is interrupted: fiber and `AbortSignal`. */
+  readonly timeout?: Duration.DurationInput
+  readonly onInvalid?: OnInvalid
+}

@@ -1,0 +1,41 @@
+export { Workflow, type AnyWorkflow } from "./builder/Workflow.js"
+export type { AnyFlow, Flow, Fragment, Outcome, StepContext } from "./builder/Flow.js"
+export { compile } from "./compiler/Compiler.js"
+export { Effects, type AnyEffect, type Local, type Read, type StoreWithTransactions, type Transaction } from "./dsl/Effects.js"
+export { OnUnknown } from "./dsl/OnUnknown.js"
+export { Operation, type AnyOperation, type External, type HandlerContext, type Performs } from "./dsl/Operation.js"
+export { Output, type Unvalidated } from "./dsl/Output.js"
+export type { OnInvalid, RetryOptions, StepOptions } from "./dsl/StepOptions.js"
+export { codecOf, isSchema, type AnySchema, type Codec, type Gated } from "./model/Codec.js"
+export { diagnosticCodes, type Diagnostic, type DiagnosticCode } from "./model/DiagnosticCode.js"
+export * from "./model/Errors.js"
+export { checkId, defaultNamespace, escapeSegment, fingerprint, idempotencyKey } from "./model/Ids.js"
+export type {
+  AttemptRecord,
+  EffectRecord,
+  EffectState,
+  FailureRecord,
+  Lease,
+  ParkRecord,
+  RunRecord,
+  RunState,
+  RunStatus,
+  StepRecord,
+} from "./model/Records.js"
+export { planFormat, type PlanEffect, type PlanNode, type PlanOperation } from "./model/Plan.js"
+export type { Capabilities } from "./store/Capabilities.js"
+export type {
+  AttemptRow,
+  CheckpointDriver,
+  ClaimRequest,
+  CommitResult,
+  CommitRows,
+  EffectWrite,
+  LoadedRows,
+  NewRunRow,
+  OutcomeRow,
+  RunPatch,
+  RunRow,
+} from "./store/CheckpointDriver.js"
+export { CheckpointStore, type CheckpointStoreService, type Commit } from "./store/CheckpointStore.js"
+export { fromDriver } from "./store/fromDriver.js"

@@ -1,0 +1,397 @@
+/**
+ * How a schema's values become JSON text and come back: the one place between typed values and encoded records.
+ *
+ * - An `effect/Schema` is trusted with both directions; the value handed on is decode(encode(value)), on the first run
+ *   as on a resume (law X3).
+ * - A Standard Schema (Zod, Valibot, ArkType) cannot encode: it validates once, its output must be JSON already, and a
+ *   resume parses that output without validating it again.
+ */
+import type { StandardSchemaV1 } from "@standard-schema/spec"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as JSONSchema from "effect/JSONSchema"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import { InvalidValue } from "./Errors.js"
+import { encodedProblem } from "./internal/encodedSide.js"
+import { findHazard, renderField, toJsonText, type JsonProblem } from "./internal/json.js"
+
+/**
+ * What Cairn takes wherever it asks for a schema.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export type AnySchema = Schema.Schema<any, any, never> | StandardSchemaV1<any, any>
+
+/** Stands for a schema that was not given: it has no values. */
+export type NoSchema = StandardSchemaV1<never, never>
+
+/** The sides of an Effect schema, read from its properties: far cheaper to check than to infer through `Schema<A, I, R>`. */
+interface Sides<A, I> {
+  readonly Type: A
+  readonly Encoded: I
+}
+
+/** What later steps see. */
+export type typeOf<S> = S extends Sides<infer A, any> ? A : S extends StandardSchemaV1<any, infer A> ? A : never
+
+/** What is handed to the gate: the type side of an Effect schema, the input side of a Standard Schema. */
+export type givenOf<S> = S extends Sides<infer A, any> ? A : S extends StandardSchemaV1<infer I, any> ? I : never
+
+/** What is written to the store. */
+export type storedOf<S> = S extends Sides<any, infer I> ? I : S extends StandardSchemaV1<any, infer A> ? A : never
+
+/**
+ * A value that has passed the gate.
+ *
+ * *Shape.* `value` is what later steps see; `text` is what is stored: JSON, or null for `undefined`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Gated<out A> {
+  readonly value: A
+  readonly text: string | null
+}
+
+/**
+ * Options of a gate.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface GateOptions {
+  /** Reads like `output of step 'extract'`; it opens the error's message. */
+  readonly place: string
+  /** Longest text that may be stored, in UTF-16 units. */
+  readonly maxLength?: number
+}
+
+/**
+ * Both directions of one schema.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Codec<out A> {
+  /** Checks a typed value and writes it. */
+  readonly gate: (given: unknown, options: GateOptions) => Effect.Effect<Gated<A>, InvalidValue>
+  /** The same for a value of unknown shape (a model's answer): decoded from the encoded side. */
+  readonly gateUnvalidated: (raw: unknown, options: GateOptions) => Effect.Effect<Gated<A>, InvalidValue>
+  /** Reads stored text. */
+  readonly decode: (text: string | null, place: string) => Either.Either<A, InvalidValue>
+  /** JSON Schema of the stored form; `{}` where the schema cannot say. */
+  readonly jsonSchema: () => object
+  /** Why the stored form can't be JSON, judged from the schema alone; null if nothing is known against it. */
+  readonly problem: () => string | null
+}
+
+const fromProblem = (place: string, problem: JsonProblem): InvalidValue => new InvalidValue({ place, ...problem })
+
+const write = (encoded: unknown, options: GateOptions): Either.Either<string | null, InvalidValue> => {
+  const written = toJsonText(encoded)
+  if (!("text" in written)) return Either.left(fromProblem(options.place, written))
+  const length = written.text?.length ?? 0
+  return options.maxLength !== undefined && length > options.maxLength
+    ? Either.left(
+        new InvalidValue({
+          place: options.place,
+          field: "",
+          reason: "TooLarge",
+          problem: `it takes ${length} characters as JSON and at most ${options.maxLength} are allowed; store it elsewhere and hand on a reference`,
+        }),
+      )
+    : Either.right(written.text)
+}
+
+const parse = (text: string | null, place: string): Either.Either<unknown, InvalidValue> => {
+  if (text === null) return Either.right(undefined)
+  try {
+    return Either.right(JSON.parse(text))
+  } catch (thrown) {
+    const problem = `the stored text is not JSON: ${(thrown as Error).message}`
+    return Either.left(new InvalidValue({ place, field: "", reason: "NotJson", problem }))
+  }
+}
+
+const mismatch =
+  (place: string) =>
+  (error: ParseResult.ParseError): InvalidValue => {
+    const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
+    const first = issues[0]
+    const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : ""
+    const problem = `${first?.message ?? error.message}${more}`
+    return new InvalidValue({ place, field: renderField(first?.path ?? []), reason: "SchemaMismatch", problem })
+  }
+
+/** User code inside a schema may throw, and a value may be nested past the stack: neither may become a defect. */
+const guarded = <A>(place: string, run: () => Either.Either<A, InvalidValue>): Either.Either<A, InvalidValue> => {
+  try {
+    return run()
+  } catch (thrown) {
+    const deep = thrown instanceof RangeError
+    const problem = deep
+      ? "it is nested too deeply for its schema; flatten it"
+      : `its schema threw: ${thrown instanceof Error ? thrown.message : "a value that is no Error"}`
+    return Either.left(new InvalidValue({ place, field: "", reason: deep ? "NotJson" : "SchemaMismatch", problem }))
+  }
+}
+
+const effectCodec = <A, I>(schema: Schema.Schema<A, I, never>): Codec<A> => {
+  const decodeUnknown = Schema.decodeUnknownEither(schema, { errors: "all" })
+  const encodeUnknown = Schema.encodeUnknownEither(schema, { errors: "all" })
+
+  const decode: Codec<A>["decode"] = (text, place) =>
+    guarded(place, () =>
+      Either.flatMap(parse(text, place), (raw) => Either.mapLeft(decodeUnknown(raw), mismatch(place))),
+    )
+
+  const gate: Codec<A>["gate"] = (given, options) =>
+    guarded(options.place, () => {
+      const hazard = findHazard(given)
+      if (hazard !== null) return Either.left(fromProblem(options.place, hazard))
+      return Either.mapLeft(encodeUnknown(given), mismatch(options.place)).pipe(
+        Either.flatMap((encoded) => write(encoded, options)),
+        Either.flatMap((text) => Either.map(decode(text, options.place), (value) => ({ value, text }))),
+      )
+    })
+
+  return {
+    gate,
+    gateUnvalidated: (raw, options) =>
+      Either.flatMap(
+        guarded(options.place, () => {
+          const hazard = findHazard(raw)
+          if (hazard !== null) return Either.left(fromProblem(options.place, hazard))
+          return Either.mapLeft(decodeUnknown(raw), mismatch(options.place))
+        }),
+        (value) => gate(value, options) as Either.Either<Gated<A>, InvalidValue>,
+      ),
+    decode,
+    jsonSchema: () => {
+      try {
+        return JSONSchema.make(Schema.encodedSchema(schema))
+      } catch {
+        // Some encoded sides have no JSON Schema (a template literal with odd parts, say): the plan then says nothing.
+        return {}
+      }
+    },
+    problem: () => encodedProblem(schema.ast),
+  }
+}
+
+const issueOf = (place: string, issues: ReadonlyArray<StandardSchemaV1.Issue>): InvalidValue => {
+  const first = issues[0]
+  const path = (first?.path ?? []).map((segment) => (typeof segment === "object" ? segment.key : segment))
+  const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : ""
+  const problem = `${first?.message ?? "refused"}${more}`
+  return new InvalidValue({ place, field: renderField(path), reason: "SchemaMismatch", problem })
+}
+
+/** The JSON Schema side of a Standard Schema, which newer libraries offer. */
+interface WithJsonSchema {
+  readonly jsonSchema?: { readonly output?: (options: { readonly target: string }) => object }
+}
+
+const standardCodec = <A>(schema: StandardSchemaV1<unknown, A>): Codec<A> => {
+  const standard = schema["~standard"]
+
+  const decode: Codec<A>["decode"] = (text, place) => parse(text, place) as Either.Either<A, InvalidValue>
+
+  const finish = (result: StandardSchemaV1.Result<A>, options: GateOptions): Either.Either<Gated<A>, InvalidValue> =>
+    result.issues !== undefined
+      ? Either.left(issueOf(options.place, result.issues))
+      : write(result.value, options).pipe(
+          Either.flatMap((text) => Either.map(decode(text, options.place), (value) => ({ value, text }))),
+        )
+
+  const gate: Codec<A>["gate"] = (given, options) => {
+    const started = guarded<StandardSchemaV1.Result<A> | Promise<StandardSchemaV1.Result<A>>>(options.place, () => {
+      const hazard = findHazard(given)
+      return hazard !== null ? Either.left(fromProblem(options.place, hazard)) : Either.right(standard.validate(given))
+    })
+    return Either.flatMap(started, (result) =>
+      result instanceof Promise
+        ? (Effect.tryPromise(() => result).pipe(
+            Effect.mapError((error) => {
+              const problem = `its schema's promise was rejected: ${String(error.error)}`
+              return new InvalidValue({ place: options.place, field: "", reason: "SchemaMismatch", problem })
+            }),
+            Effect.flatMap((settled) => finish(settled, options)),
+          ) as never)
+        : guarded(options.place, () => finish(result, options)),
+    )
+  }
+
+  const jsonSchema = (): { readonly schema: object } | { readonly problem: string } => {
+    const output = (standard as WithJsonSchema).jsonSchema?.output
+    if (output === undefined) return { schema: {} }
+    try {
+      return { schema: output({ target: "draft-2020-12" }) }
+    } catch (thrown) {
+      return { problem: (thrown as Error).message }
+    }
+  }
+
+  return {
+    gate,
+    gateUnvalidated: gate,
+    decode,
+    jsonSchema: () => {
+      const result = jsonSchema()
+      return "schema" in result ? result.schema : {}
+    },
+    problem: () => {
+      const result = jsonSchema()
+      return "problem" in result ? result.problem : null
+    },
+  }
+}
+
+/**
+ * Whether a value is a schema that Cairn can use.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
+export const isSchema = (value: unknown): value is AnySchema =>
+  Schema.isSchema(value) ||
+  ((typeof value === "object" || typeof value === "function") &&
+    value !== null &&
+    typeof (value as { "~standard"?: { validate?: unknown } })["~standard"]?.validate === "function")
+
+const codecs = new WeakMap<object, Codec<any>>()
+
+/**
+ * The codec of a schema. It is made once a schema.
+ *
+ * @example
+ * ```ts
+ * import { codecOf } from "@cairn/core"
+ * import { Effect, Schema } from "effect"
+ *
+ * const codec = codecOf(Schema.Struct({ due: Schema.Date }))
+ * const gated = Effect.runSync(codec.gate({ due: new Date(0) }, { place: "example" }))
+ * gated.text
+ * // => '{"due":"1970-01-01T00:00:00.000Z"}'
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const codecOf = <S extends AnySchema>(schema: S): Codec<typeOf<S>> => {
+  const known = codecs.get(schema)
+  if (known !== undefined) return known
+  // Effect first: an Effect schema may offer the standard interface as well, and would lose its encode side there.
+  const codec: Codec<any> = Schema.isSchema(schema)
+    ? effectCodec(schema as Schema.Schema<any, any, never>)
+    : standardCodec(schema as StandardSchemaV1<any, any>)
+  codecs.set(schema, codec)
+  return codec
+}
+
+/** A part of composed text. `undefined` is an absent key, as everywhere. */
+const member = (key: string, text: string | null): string => (text === null ? "" : `,${JSON.stringify(key)}:${text}`)
+
+const memberText = (raw: unknown, key: string): string | null => {
+  const value = (raw as Record<string, unknown> | null)?.[key]
+  return value === undefined ? null : ((toJsonText(value) as { text: string | null }).text)
+}
+
+interface Variant {
+  /** The key of the discriminating member, its value, and the key and codec of what it carries. */
+  readonly tag: string
+  readonly on: string | boolean
+  readonly key: string
+  readonly codec: Codec<unknown>
+}
+
+/** A union told apart by one member, each variant with the codec of its content. */
+const variantsCodec = (variants: ReadonlyArray<Variant>): Codec<any> => {
+  const tag = variants[0]!.tag
+  const find = (value: unknown, place: string): Either.Either<Variant, InvalidValue> => {
+    const on = (value as Record<string, unknown> | null | undefined)?.[tag]
+    const found = variants.find((variant) => variant.on === on)
+    return found !== undefined
+      ? Either.right(found)
+      : Either.left(
+          new InvalidValue({
+            place,
+            field: `.${tag}`,
+            reason: "SchemaMismatch",
+            problem: `expected one of ${variants.map((v) => JSON.stringify(v.on)).join(", ")}, got ${JSON.stringify(on)}`,
+          }),
+        )
+  }
+  const through =
+    (which: "gate" | "gateUnvalidated"): Codec<any>["gate"] =>
+    (given, options) =>
+      Effect.flatMap(find(given, options.place), (variant) =>
+        Effect.map(
+          variant.codec[which]((given as Record<string, unknown>)[variant.key], {
+            ...options,
+            place: `${options.place}, at .${variant.key}`,
+          }),
+          ({ text, value }) => ({
+            value: { [tag]: variant.on, [variant.key]: value },
+            text: `{${JSON.stringify(tag)}:${JSON.stringify(variant.on)}${member(variant.key, text)}}`,
+          }),
+        ),
+      )
+  return {
+    gate: through("gate"),
+    gateUnvalidated: through("gateUnvalidated"),
+    decode: (text, place) =>
+      Either.gen(function* () {
+        const raw = yield* parse(text, place)
+        const variant = yield* find(raw, place)
+        const value = yield* variant.codec.decode(memberText(raw, variant.key), place)
+        return { [tag]: variant.on, [variant.key]: value }
+      }),
+    jsonSchema: () => ({
+      anyOf: variants.map((variant) => ({
+        type: "object",
+        required: [tag],
+        properties: { [tag]: { const: variant.on }, [variant.key]: variant.codec.jsonSchema() },
+      })),
+    }),
+    problem: () => variants.map((variant) => variant.codec.problem()).find((problem) => problem !== null) ?? null,
+  }
+}
+
+/** `{ ok: true, value }` or `{ ok: false, error }`: the output of a settled operation. */
+export const outcomeCodec = <A, E>(success: Codec<A>, failure: Codec<E> | null): Codec<any> =>
+  variantsCodec([
+    { tag: "ok", on: true, key: "value", codec: success },
+    ...(failure === null ? [] : [{ tag: "ok", on: false, key: "error", codec: failure } as const]),
+  ])
+
+/** `{ case, payload }` or `{ case, result }`: one of several operations. */
+export const casesCodec = (key: "payload" | "result", cases: ReadonlyArray<readonly [string, Codec<any>]>): Codec<any> =>
+  variantsCodec(cases.map(([name, codec]) => ({ tag: "case", on: name, key, codec })))
+
+/** The codec of an operation that may be left out: null as well. */
+export const nullableCodec = <A>(codec: Codec<A>): Codec<A | null> => ({
+  ...codec,
+  gate: (given, options) =>
+    given === null ? Effect.succeed({ value: null, text: "null" }) : codec.gate(given, options),
+  gateUnvalidated: (raw, options) =>
+    raw === null ? Effect.succeed({ value: null, text: "null" }) : codec.gateUnvalidated(raw, options),
+  decode: (text, place) => (text === "null" ? Either.right(null) : codec.decode(text, place)),
+  jsonSchema: () => ({ anyOf: [codec.jsonSchema(), { type: "null" }] }),
+})
+
+/** The first codec that takes the value: how a failure finds the schema that declares it. */
+export const firstOf = (codecs: ReadonlyArray<Codec<any>>): Codec<any> | null =>
+  codecs.length === 0 ? null : codecs.length === 1 ? codecs[0]! : {
+    gate: (given, options) => Effect.firstSuccessOf(codecs.map((codec) => codec.gate(given, options))),
+    gateUnvalidated: (raw, options) => Effect.firstSuccessOf(codecs.map((codec) => codec.gateUnvalidated(raw, options))),
+    decode: (text, place) =>
+      codecs.reduce<Either.Either<any, InvalidValue>>(
+        (result, codec) => Either.orElse(result, () => codec.decode(text, place)),
+        Either.left(new InvalidValue({ place, field: "", reason: "SchemaMismatch", problem: "no schema takes it" })),
+      ),
+    jsonSchema: () => ({ anyOf: codecs.map((codec) => codec.jsonSchema()) }),
+    problem: () => codecs.map((codec) => codec.problem()).find((problem) => problem !== null) ?? null,
+  }

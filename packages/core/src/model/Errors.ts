@@ -1,0 +1,299 @@
+/**
+ * The errors of Cairn: tagged, with a closed `reason`, and `isRetryable` where a caller could try again.
+ *
+ * They are told apart by `_tag`, never by `instanceof`, so that two copies of the package understand each other.
+ */
+import * as Data from "effect/Data"
+import type { Diagnostic } from "./DiagnosticCode.js"
+
+/**
+ * A namespace, run id or name that no store could keep apart from all others.
+ *
+ * *Errors.* Not retryable: choose another id.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class InvalidId extends Data.TaggedError("InvalidId")<{
+  readonly kind: "namespace" | "run id" | "workflow name" | "worker id"
+  readonly id: string
+  readonly problem: string
+}> {
+  readonly isRetryable = false
+  override get message() {
+    return `The ${this.kind} ${JSON.stringify(this.id)} cannot be used: ${this.problem}.`
+  }
+}
+
+/**
+ * A value that its schema refuses, or that JSON cannot carry. Nothing of it was stored.
+ *
+ * *Shape.* `place` reads like `output of step 'extract'`; `field` is a path such as `.lines[3].due`, empty for the whole
+ * value.
+ *
+ * *Errors.* `SchemaMismatch`: the schema refuses it. `NotJson`: bigint, function, symbol, NaN, an instance of a class
+ * and so on. `Circular`: it contains itself. `TooLarge`: past the size limit. None is retried, except by `onInvalid`.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class InvalidValue extends Data.TaggedError("InvalidValue")<{
+  readonly place: string
+  readonly field: string
+  readonly reason: "SchemaMismatch" | "NotJson" | "Circular" | "TooLarge"
+  readonly problem: string
+}> {
+  readonly isRetryable = false
+  override get message() {
+    const where = this.field === "" ? this.place : `${this.place}, at ${this.field}`
+    return `${where}: ${this.problem}`
+  }
+}
+
+/**
+ * A workflow that `compile()` refuses, with everything that is wrong with it.
+ *
+ * *Errors.* Not retryable: each diagnostic names the step and the remedy, and has a page in `docs/diagnostics/`.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class CompileError extends Data.TaggedError("CompileError")<{
+  readonly workflow: string
+  readonly diagnostics: ReadonlyArray<Diagnostic>
+}> {
+  readonly isRetryable = false
+  override get message() {
+    const count = this.diagnostics.length
+    return [
+      `Workflow '${this.workflow}' has ${count} ${count === 1 ? "problem" : "problems"}:`,
+      ...this.diagnostics.map((d) => `  ${d.message}`),
+    ].join("\n")
+  }
+}
+
+/**
+ * The store could not do what was asked.
+ *
+ * *Errors.* Retryable: `Busy` (another process writes), `Unavailable` (connection lost, server away). Not retryable
+ * without help: `Full` (no space left), `Corrupt` (unreadable data), `Permission`, `SchemaVersion` (tables of another
+ * version), `Constraint` and `Unknown`. `cause` is the driver's own error.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class StoreError extends Data.TaggedError("StoreError")<{
+  readonly reason:
+    | "Busy"
+    | "Unavailable"
+    | "Full"
+    | "Corrupt"
+    | "Permission"
+    | "SchemaVersion"
+    | "Constraint"
+    | "Unknown"
+  readonly operation: string
+  readonly problem: string
+  readonly cause?: unknown
+}> {
+  get isRetryable() {
+    return this.reason === "Busy" || this.reason === "Unavailable"
+  }
+  override get message() {
+    return `The store could not ${this.operation} (${this.reason}): ${this.problem}`
+  }
+}
+
+/**
+ * Another worker owns the run now. This worker stops the run's fiber and starts no further effect (law X6).
+ *
+ * *Errors.* Not retryable here: the run goes on at its new owner.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class LeaseLost extends Data.TaggedError("LeaseLost")<{
+  readonly namespace: string
+  readonly runId: string
+  readonly fence: number
+}> {
+  readonly isRetryable = false
+  override get message() {
+    return `Run '${this.runId}' was taken over by another worker (this one held fence ${this.fence}); it goes on there.`
+  }
+}
+
+/**
+ * A run id that is in use for something else (law X9).
+ *
+ * *Errors.* `WorkflowDiffers`, `InputDiffers`: choose another run id, or start with what the first start gave. The
+ * existing run is untouched.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class RunConflict extends Data.TaggedError("RunConflict")<{
+  readonly namespace: string
+  readonly runId: string
+  readonly reason: "WorkflowDiffers" | "InputDiffers"
+  readonly problem: string
+}> {
+  readonly isRetryable = false
+  override get message() {
+    return `Run '${this.runId}' exists already and differs: ${this.problem}. Use another run id, or the same workflow and input to attach to it.`
+  }
+}
+
+/**
+ * No run of that id in that namespace.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class RunNotFound extends Data.TaggedError("RunNotFound")<{
+  readonly namespace: string
+  readonly runId: string
+}> {
+  readonly isRetryable = false
+  override get message() {
+    return `There is no run '${this.runId}' in namespace '${this.namespace}'.`
+  }
+}
+
+/**
+ * What is left of any thrown value once it has crossed a process: enough to read, nothing to instantiate.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ErrorDetails {
+  readonly name: string
+  readonly message: string
+  readonly tag: string | null
+  readonly stack: string | null
+  readonly cause: ErrorDetails | null
+}
+
+/**
+ * The run ended in a failure that the workflow does not declare.
+ *
+ * *Shape.* `step` is the path of the step that failed; `details` is the error as it was stored.
+ *
+ * *Errors.* Not retryable by itself: the run is final.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class RunFailed extends Data.TaggedError("RunFailed")<{
+  readonly runId: string
+  readonly step: string
+  readonly problem: string
+  readonly details: ErrorDetails
+}> {
+  readonly isRetryable = false
+  override get message() {
+    return `Run '${this.runId}' failed at step '${this.step}': ${this.problem}`
+  }
+}
+
+/**
+ * Why a run waits for a person. Nothing was lost; the run goes on after `Cairn.resume` once the reason is dealt with.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type ParkReason =
+  /** The outcome of an operation is unknown and its key can no longer be trusted to prevent a second effect. */
+  | "OutcomeUnknown"
+  /** The code would now perform another operation or payload than was recorded. */
+  | "IntentMismatch"
+  /** The code cannot interpret what an earlier version committed. */
+  | "IncompatibleCheckpoint"
+  /** An output kept failing its schema and the step says `onInvalid: { then: "review" }`. */
+  | "OutputInvalid"
+
+/**
+ * The run is parked for a person: it has not failed, and it will not go on by itself.
+ *
+ * *Errors.* Not retryable by waiting; `reason` and the message say what to look at.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class RunParked extends Data.TaggedError("RunParked")<{
+  readonly runId: string
+  readonly reason: ParkReason
+  readonly step: string
+  readonly problem: string
+}> {
+  readonly isRetryable = false
+  override get message() {
+    return `Run '${this.runId}' waits for a person at step '${this.step}' (${this.reason}): ${this.problem}`
+  }
+}
+
+/**
+ * The operation is known not to have happened: the provider refused it before it did anything, or it was never sent.
+ * Handlers fail with it so that the step may be tried again under a new key.
+ *
+ * @example
+ * ```ts
+ * import { NotPerformed } from "@cairn/core"
+ *
+ * const refused = new NotPerformed({ problem: "the provider answered 429 before doing anything" })
+ * refused._tag
+ * // => "NotPerformed"
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class NotPerformed extends Data.TaggedError("NotPerformed")<{
+  readonly problem: string
+  /** Earliest next try, in milliseconds from now: what the provider asked for. */
+  readonly retryAfterMs?: number
+  readonly cause?: unknown
+}> {
+  readonly isRetryable = true
+  override get message() {
+    return `Not performed: ${this.problem}`
+  }
+}
+
+/**
+ * A step's function threw, or its promise was rejected. `thrown` is that value, whatever it is.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class StepThrew extends Data.TaggedError("StepThrew")<{ readonly step: string; readonly thrown: unknown }> {}
+
+/**
+ * A step took longer than its `timeout` and was interrupted (fiber and `AbortSignal`).
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class StepTimeout extends Data.TaggedError("StepTimeout")<{ readonly step: string; readonly timeoutMs: number }> {
+  readonly isRetryable = true
+  override get message() {
+    return `Step '${this.step}' took longer than ${this.timeoutMs} ms and was interrupted.`
+  }
+}
+
+/**
+ * A misuse that types would have shown and that was found at run time. `code` has a page in `docs/diagnostics/`.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class StepMisuse extends Data.TaggedError("StepMisuse")<{
+  readonly step: string
+  readonly code: Diagnostic["code"]
+  readonly problem: string
+}> {
+  readonly isRetryable = false
+  override get message() {
+    return this.problem
+  }
+}

@@ -1,0 +1,185 @@
+/** What a store keeps of a run, as the runtime sees it: typed, with decoded failures; payloads stay encoded text. */
+import type { ErrorDetails, ParkReason } from "./Errors.js"
+
+/**
+ * Where a run stands.
+ *
+ * *Shape.* `pending`: ready to be claimed. `running`: a worker owns it. `sleeping`: due at `wakeAt`. `waiting`: for a
+ * signal, a child or a timer. `review`: parked for a person. The others are final.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type RunStatus = "pending" | "running" | "sleeping" | "waiting" | "review" | "completed" | "failed" | "canceled"
+
+export const finalStatuses: ReadonlySet<RunStatus> = new Set(["completed", "failed", "canceled"])
+
+/**
+ * Why a run failed, as it is stored.
+ *
+ * *Shape.* `declared`: a failure that has a schema; `value` is its encoded text, `operation` the operation that declares
+ * it or null for the workflow itself. `undeclared`: anything else, reduced to what people read.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type FailureRecord =
+  | {
+      readonly kind: "declared"
+      readonly step: string
+      readonly operation: string | null
+      readonly value: string | null
+      readonly problem: string
+    }
+  | { readonly kind: "undeclared"; readonly step: string; readonly problem: string; readonly details: ErrorDetails }
+
+/**
+ * Why a run waits for a person.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ParkRecord {
+  readonly reason: ParkReason
+  readonly step: string
+  readonly problem: string
+}
+
+/**
+ * One run.
+ *
+ * *Shape.* Times are milliseconds since 1970 by the store's clock. `input` and `output` are JSON text, null for
+ * `undefined`. `seq` counts commits, `fence` owners. `previousUntil`: until when an earlier owner, whose lease was never
+ * released, may have held it; 0 if there was none. `recoveries`: takeovers of unreleased leases since the last progress.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface RunRecord {
+  readonly namespace: string
+  readonly runId: string
+  readonly workflow: string
+  readonly version: number
+  readonly planHash: string
+  readonly status: RunStatus
+  readonly seq: number
+  readonly input: string | null
+  readonly inputHash: string
+  readonly output: string | null
+  readonly failure: FailureRecord | null
+  readonly parked: ParkRecord | null
+  readonly cursor: string | null
+  readonly leaseOwner: string | null
+  readonly fence: number
+  readonly claimToken: string | null
+  readonly previousUntil: number
+  readonly wakeAt: number | null
+  readonly inbox: number
+  readonly recoveries: number
+  readonly createdAt: number
+  readonly updatedAt: number
+}
+
+/**
+ * One committed step.
+ *
+ * *Shape.* `result` is the encoded output; `effect` is `none`, `transaction` or `external:<operation>`; `attempts`
+ * counts from 1; `durationMs` is the successful attempt's.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface StepRecord {
+  readonly path: string
+  readonly seq: number
+  readonly result: string | null
+  readonly effect: string
+  readonly idempotencyKey: string | null
+  readonly attempts: number
+  readonly durationMs: number
+  readonly committedAt: number
+}
+
+/**
+ * How an operation stands.
+ *
+ * *Shape.* `intended`: about to be sent, or sent and unanswered: unknown. `succeeded`: with its result. `failed`: with a
+ * declared failure. `notPerformed`: known not to have happened.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type EffectState = "intended" | "succeeded" | "failed" | "notPerformed"
+
+/**
+ * One operation of one step: the intent, and what became of it.
+ *
+ * *Shape.* `operation` is the member that is sent, `payload` the recorded text of what is sent, `payloadHash` of its
+ * canonical form. `outcome` is the encoded result or failure. `claimToken` is that of the owner who sends. `sends` counts
+ * how often it was handed to the handler, `intentAt` is the first time.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface EffectRecord {
+  readonly path: string
+  readonly generation: number
+  readonly operation: string
+  readonly idempotencyKey: string
+  readonly payload: string | null
+  readonly payloadHash: string
+  readonly state: EffectState
+  readonly outcome: string | null
+  readonly claimToken: string
+  readonly sends: number
+  readonly intentAt: number
+  readonly settledAt: number | null
+}
+
+/**
+ * One attempt that did not commit.
+ *
+ * *Shape.* `kind`: `failed` (the step failed), `rejected` (its output failed the gate; `output` is the raw output as
+ * JSON, where it has one). `retryAt`: when the next attempt is due; null if this was the last.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface AttemptRecord {
+  readonly path: string
+  readonly attempt: number
+  readonly kind: "failed" | "rejected"
+  readonly error: ErrorDetails
+  readonly output: string | null
+  readonly retryAt: number | null
+  readonly endedAt: number
+}
+
+/**
+ * Everything that decides what a run does next.
+ *
+ * *Shape.* `steps` in commit order. `effects` and `attempts` only of paths that are not committed: what is done needs
+ * neither (law X7).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface RunState {
+  readonly run: RunRecord
+  readonly steps: ReadonlyArray<StepRecord>
+  readonly effects: ReadonlyArray<EffectRecord>
+  readonly attempts: ReadonlyArray<AttemptRecord>
+}
+
+/**
+ * Proof of ownership: every write of a run shows it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Lease {
+  readonly namespace: string
+  readonly runId: string
+  readonly fence: number
+  readonly claimToken: string
+}

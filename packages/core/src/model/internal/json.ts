@@ -1,0 +1,195 @@
+/**
+ * JSON text that loses nothing: what JSON.stringify would drop, round or rename is refused with the field's path.
+ *
+ * Kept as it was: key order, unusual keys, NUL and lone surrogates (as escapes), and minus zero.
+ */
+
+/** What is wrong with a value, and where. `field` reads like `.lines[3].due`. */
+export interface JsonProblem {
+  readonly reason: "NotJson" | "Circular"
+  readonly field: string
+  readonly problem: string
+}
+
+const identifier = /^[A-Za-z_$][\w$]*$/
+
+/** Renders a path for people: `.a["odd key"][3]`. */
+export const renderField = (path: ReadonlyArray<PropertyKey>): string =>
+  path
+    .map((key) =>
+      typeof key === "number"
+        ? `[${key}]`
+        : typeof key === "symbol"
+          ? `[${String(key)}]`
+          : identifier.test(key)
+            ? `.${key}`
+            : `[${JSON.stringify(key)}]`,
+    )
+    .join("")
+
+const isPlain = (value: object): boolean => {
+  const prototype = Object.getPrototypeOf(value)
+  // The second test accepts plain objects of another realm (vm contexts, test runners).
+  return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null
+}
+
+const className = (value: object): string => {
+  const name = (Object.getPrototypeOf(value) as { constructor?: { name?: unknown } } | null)?.constructor?.name
+  return typeof name === "string" && name !== "" ? name : "an object with a prototype of its own"
+}
+
+class Refusal {
+  constructor(
+    readonly reason: JsonProblem["reason"],
+    readonly path: Array<PropertyKey>,
+    readonly problem: string,
+  ) {}
+}
+
+const refuse = (reason: JsonProblem["reason"], path: ReadonlyArray<PropertyKey>, problem: string): never => {
+  throw new Refusal(reason, [...path], problem)
+}
+
+const caught = (thrown: unknown): JsonProblem => {
+  if (thrown instanceof Refusal) {
+    return { reason: thrown.reason, field: renderField(thrown.path), problem: thrown.problem }
+  }
+  if (thrown instanceof RangeError) {
+    return { reason: "NotJson", field: "", problem: "it is nested too deeply to be written; flatten it" }
+  }
+  return { reason: "NotJson", field: "", problem: `it could not be read: ${String((thrown as Error)?.message ?? thrown)}` }
+}
+
+interface Walk {
+  minusZero: boolean
+}
+
+const walkEncoded = (value: unknown, path: Array<PropertyKey>, above: Set<object>, walk: Walk): void => {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return
+    case "number":
+      if (!Number.isFinite(value)) refuse("NotJson", path, `${value} would become null in JSON`)
+      if (value === 0 && Object.is(value, -0)) walk.minusZero = true
+      return
+    case "undefined":
+      refuse("NotJson", path, "undefined would become null in JSON; use Schema.NullOr or leave the key out")
+      return
+    case "bigint":
+      refuse("NotJson", path, "a bigint has no JSON form; use Schema.BigInt")
+      return
+    case "function":
+    case "symbol":
+      refuse("NotJson", path, `a ${typeof value} has no JSON form`)
+      return
+  }
+  if (value === null) return
+  const object = value as object
+  if (above.has(object)) refuse("Circular", path, "it contains itself")
+  above.add(object)
+  if (Array.isArray(object)) {
+    for (let i = 0; i < object.length; i++) {
+      path.push(i)
+      walkEncoded(object[i], path, above, walk)
+      path.pop()
+    }
+  } else {
+    if (!isPlain(object)) {
+      refuse("NotJson", path, `${className(object)} has no JSON form; use a schema that encodes it`)
+    }
+    for (const key of Object.keys(object)) {
+      const member = (object as Record<string, unknown>)[key]
+      // A key whose value is undefined is written as an absent key, which every schema reads the same way.
+      if (member === undefined) continue
+      path.push(key)
+      walkEncoded(member, path, above, walk)
+      path.pop()
+    }
+  }
+  above.delete(object)
+}
+
+// JSON.stringify writes -0 as 0; JSON.parse reads "-0" back. Used only where a minus zero was seen.
+const writeExact = (value: unknown): string => {
+  if (typeof value === "number") return Object.is(value, -0) ? "-0" : JSON.stringify(value)
+  if (value === null || typeof value !== "object") return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${value.map(writeExact).join(",")}]`
+  const members: Array<string> = []
+  for (const key of Object.keys(value)) {
+    const member = (value as Record<string, unknown>)[key]
+    if (member !== undefined) members.push(`${JSON.stringify(key)}:${writeExact(member)}`)
+  }
+  return `{${members.join(",")}}`
+}
+
+/**
+ * Writes an encoded value, or says why it cannot be written without loss. `undefined` as a whole is null (no text).
+ */
+export const toJsonText = (value: unknown): { readonly text: string | null } | JsonProblem => {
+  if (value === undefined) return { text: null }
+  try {
+    const walk: Walk = { minusZero: false }
+    walkEncoded(value, [], new Set(), walk)
+    // `toJSON` cannot interfere: functions were refused, and only plain objects are left.
+    return { text: walk.minusZero ? writeExact(value) : JSON.stringify(value) }
+  } catch (thrown) {
+    return caught(thrown)
+  }
+}
+
+const walkGiven = (value: unknown, path: Array<PropertyKey>, above: Set<object>): void => {
+  if (typeof value !== "object" || value === null) return
+  const array = Array.isArray(value)
+  if (!array && !isPlain(value)) return
+  if (above.has(value)) refuse("Circular", path, "it contains itself")
+  above.add(value)
+  if (array) {
+    for (let i = 0; i < value.length; i++) {
+      const member: unknown = value[i]
+      if (typeof member !== "object" || member === null) continue
+      path.push(i)
+      walkGiven(member, path, above)
+      path.pop()
+    }
+  } else {
+    for (const key of Object.keys(value)) {
+      path.push(key)
+      // Schemas build their results by assignment, and an assignment to this key sets the prototype instead.
+      if (key === "__proto__") refuse("NotJson", path, "a key named __proto__ cannot be carried; rename it")
+      walkGiven((value as Record<string, unknown>)[key], path, above)
+      path.pop()
+    }
+  }
+  above.delete(value)
+}
+
+/**
+ * Finds, before a schema sees the value, what would make it loop for ever or lose a key in silence: cycles and own keys
+ * named `__proto__`, in plain objects and arrays. Instances of classes are left to their schema.
+ */
+export const findHazard = (value: unknown): JsonProblem | null => {
+  try {
+    walkGiven(value, [], new Set())
+    return null
+  } catch (thrown) {
+    return caught(thrown)
+  }
+}
+
+const canonical = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(canonical)
+  if (typeof value !== "object" || value === null) return value
+  // Entries, not assignment: a key named __proto__ must stay a key.
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+      .map(([key, member]) => [key, canonical(member)]),
+  )
+}
+
+/** The same text for equal JSON whatever the order of its keys: what fingerprints are taken of. */
+export const canonicalText = (text: string | null): string => {
+  if (text === null) return "undefined"
+  return writeExact(canonical(JSON.parse(text)))
+}

@@ -1,0 +1,63 @@
+/** What the runtime uses of a store: typed records, refusals as errors. Made from a driver by `fromDriver`. */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { LeaseLost, RunNotFound, StoreError } from "../model/Errors.js"
+import type { AttemptRecord, EffectRecord, FailureRecord, Lease, ParkRecord, RunRecord, RunState } from "../model/Records.js"
+import type { Capabilities } from "./Capabilities.js"
+import type { ClaimRequest, CommitRows, EffectWrite, NewRunRow, OutcomeRow, RunPatch } from "./CheckpointDriver.js"
+
+/**
+ * One commit of one run, typed.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Commit extends Pick<CommitRows, "lease" | "base" | "seq" | "steps"> {
+  readonly run: Omit<RunPatch, "failure" | "parked"> & {
+    readonly failure: FailureRecord | null
+    readonly parked: ParkRecord | null
+  }
+  readonly effects: ReadonlyArray<EffectWrite>
+  readonly attempts: ReadonlyArray<Omit<AttemptRecord, "endedAt" | "retryAt"> & { readonly retryInMs: number | null }>
+}
+
+/**
+ * The store as the runtime sees it.
+ *
+ * *Errors.* `StoreError` where the database could not; `LeaseLost` where another worker owns the run.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface CheckpointStoreService {
+  readonly capabilities: Capabilities
+  readonly now: Effect.Effect<number, StoreError>
+  readonly createRun: (run: NewRunRow) => Effect.Effect<{ readonly created: boolean; readonly run: RunRecord }, StoreError>
+  readonly findRun: (namespace: string, runId: string) => Effect.Effect<RunRecord, RunNotFound | StoreError>
+  readonly load: (namespace: string, runId: string) => Effect.Effect<RunState, RunNotFound | StoreError>
+  readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<RunRecord>, StoreError>
+  /** Returns the store's clock at the commit. */
+  readonly commit: (commit: Commit) => Effect.Effect<number, LeaseLost | StoreError>
+  readonly recordOutcome: (outcome: OutcomeRow) => Effect.Effect<boolean, StoreError>
+  readonly findEffect: (
+    key: Pick<OutcomeRow, "namespace" | "runId" | "path" | "generation">,
+  ) => Effect.Effect<EffectRecord | null, StoreError>
+  readonly beat: (
+    workerId: string,
+    leaseMs: number,
+  ) => Effect.Effect<{ readonly until: number; readonly now: number; readonly leases: ReadonlyArray<Lease> }, StoreError>
+  readonly releaseWorker: (workerId: string) => Effect.Effect<void, StoreError>
+  readonly unpark: (namespace: string, runId: string) => Effect.Effect<boolean, StoreError>
+}
+
+/**
+ * The store, as a service. `MemoryStore.layer`, `SqliteStore.layer` and others provide it: changing one line changes the
+ * database.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class CheckpointStore extends Context.Tag("@cairn/core/CheckpointStore")<
+  CheckpointStore,
+  CheckpointStoreService
+>() {}

@@ -1,0 +1,112 @@
+/** A driver becomes a store: rows become records, refusals become errors. The only place where run columns are JSON. */
+import * as Effect from "effect/Effect"
+import { LeaseLost, RunNotFound, StoreError } from "../model/Errors.js"
+import type { AttemptRecord, RunRecord } from "../model/Records.js"
+import type { AttemptRow, CheckpointDriver, RunRow } from "./CheckpointDriver.js"
+import type { CheckpointStoreService } from "./CheckpointStore.js"
+
+class Unreadable {
+  constructor(
+    readonly column: string,
+    readonly cause: unknown,
+  ) {}
+}
+
+const read = <A>(column: string, text: string): A => {
+  try {
+    return JSON.parse(text) as A
+  } catch (cause) {
+    throw new Unreadable(column, cause)
+  }
+}
+
+const runRecord = (row: RunRow): RunRecord => ({
+  ...row,
+  failure: row.failure === null ? null : read("failure", row.failure),
+  parked: row.parked === null ? null : read("parked", row.parked),
+})
+
+const attemptRecord = (row: AttemptRow): AttemptRecord => ({ ...row, error: read("error", row.error) })
+
+/** Unreadable is an error that names run and column, never an empty value (D14). */
+const decoded = <A>(of: string, decode: () => A): Effect.Effect<A, StoreError> =>
+  Effect.try({
+    try: decode,
+    catch: (thrown) =>
+      new StoreError({
+        reason: "Corrupt",
+        operation: `read ${of}`,
+        problem: thrown instanceof Unreadable ? `column '${thrown.column}' holds no JSON` : "a row could not be read",
+        cause: thrown instanceof Unreadable ? thrown.cause : thrown,
+      }),
+  })
+
+const text = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))
+
+/**
+ * Makes a store from a driver.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => {
+  const found = <A>(namespace: string, runId: string, row: A | null): Effect.Effect<A, RunNotFound> =>
+    row === null ? Effect.fail(new RunNotFound({ namespace, runId })) : Effect.succeed(row)
+
+  return {
+    capabilities: driver.capabilities,
+    now: driver.now,
+    createRun: (run) =>
+      Effect.flatMap(driver.createRun(run), (result) =>
+        Effect.map(decoded(`run '${run.runId}'`, () => runRecord(result.run)), (record) => ({
+          created: result.created,
+          run: record,
+        })),
+      ),
+    findRun: (namespace, runId) =>
+      driver.findRun(namespace, runId).pipe(
+        Effect.flatMap((row) => found(namespace, runId, row)),
+        Effect.flatMap((row) => decoded(`run '${runId}'`, () => runRecord(row))),
+      ),
+    load: (namespace, runId) =>
+      driver.load(namespace, runId).pipe(
+        Effect.flatMap((rows) => found(namespace, runId, rows)),
+        Effect.flatMap((rows) =>
+          decoded(`run '${runId}'`, () => ({
+            ...rows,
+            run: runRecord(rows.run),
+            attempts: rows.attempts.map(attemptRecord),
+          })),
+        ),
+      ),
+    claim: (request) =>
+      // A run that can be claimed has neither: one unreadable column must not stop the claim of its neighbours.
+      Effect.map(driver.claim(request), (rows) => rows.map((row) => ({ ...row, failure: null, parked: null }))),
+    commit: (commit) =>
+      // Encoded before the driver begins its transaction: a transaction holds I/O only.
+      Effect.suspend(() =>
+        driver.commit([
+          {
+            ...commit,
+            run: { ...commit.run, failure: text(commit.run.failure), parked: text(commit.run.parked) },
+            attempts: commit.attempts.map((attempt) => ({ ...attempt, error: JSON.stringify(attempt.error) })),
+          },
+        ]),
+      ).pipe(
+        Effect.flatMap(([result]) => {
+          if (result?._tag === "Committed") return Effect.succeed(result.at)
+          const stands = result?.run
+          // The acknowledgement of a first try was lost: under this fence nobody else could have set this seq.
+          return stands != null && stands.fence === commit.lease.fence && stands.seq === commit.seq
+            ? Effect.succeed(stands.updatedAt)
+            : // Whoever stands against the commit, this worker's picture of the run is not the store's: it stops (X6).
+              Effect.fail(new LeaseLost(commit.lease))
+        }),
+      ),
+    recordOutcome: driver.recordOutcome,
+    findEffect: driver.findEffect,
+    beat: driver.beat,
+    releaseWorker: driver.releaseWorker,
+    unpark: driver.unpark,
+  }
+}
