@@ -8,7 +8,23 @@ export { Output, type Unvalidated } from "./dsl/Output.js"
 export type { OnInvalid, RetryOptions, StepOptions } from "./dsl/StepOptions.js"
 export { codecOf, isSchema, type AnySchema, type Codec, type Gated } from "./model/Codec.js"
 export { diagnosticCodes, type Diagnostic, type DiagnosticCode } from "./model/DiagnosticCode.js"
-export * from "./model/Errors.js"
+export {
+  CompileError,
+  InvalidId,
+  InvalidValue,
+  LeaseLost,
+  NotPerformed,
+  RunConflict,
+  RunFailed,
+  RunNotFound,
+  RunParked,
+  StepMisuse,
+  StepThrew,
+  StepTimeout,
+  StoreError,
+  type ErrorDetails,
+  type ParkReason,
+} from "./model/Errors.js"
 export { checkId, defaultNamespace, escapeSegment, fingerprint, idempotencyKey } from "./model/Ids.js"
 export type {
   AttemptRecord,
@@ -39,3 +55,17 @@ export type {
 } from "./store/CheckpointDriver.js"
 export { CheckpointStore, type CheckpointStoreService, type Commit } from "./store/CheckpointStore.js"
 export { fromDriver } from "./store/fromDriver.js"
+export { MemoryDriver } from "./store/MemoryDriver.js"
+export { MemoryStore } from "./store/MemoryStore.js"
+export {
+  Cairn,
+  type CairnClient,
+  type OpenOptions,
+  type PromiseRunHandle,
+  type ResultError,
+  type RunHandle,
+  type RunSnapshot,
+  type StartOptions,
+} from "./runtime/Cairn.js"
+export { faultPoints, Faults, type FaultPoint, type FaultSite, type FaultsService } from "./runtime/Faults.js"
+export { Worker, type WorkerOptions } from "./runtime/Worker.js"

@@ -12,10 +12,10 @@
  * - `Given`: the workflow's input, as a caller gives it.
  */
 import type * as Effect from "effect/Effect"
-import type { declared, Gen, checkEffects, checkFragment, checkRun, freshName } from "./internal/checks.js"
+import type { AnyYield, declared, checkEffects, checkFragment, checkRun, freshName, yieldedNeeds } from "./internal/checks.js"
 import type { AnyEffect, Transaction } from "../dsl/Effects.js"
 import type { checkJson } from "../dsl/internal/jsonSide.js"
-import type { AnyOperation, External, Performs } from "../dsl/Operation.js"
+import type { AnyOperation, External, performs } from "../dsl/Operation.js"
 import type { Unvalidated } from "../dsl/Output.js"
 import type { StepOptions } from "../dsl/StepOptions.js"
 import type { AnySchema, givenOf, typeOf } from "../model/Codec.js"
@@ -65,8 +65,8 @@ export interface StepInput<I, Rs extends AnyResult> {
   readonly results: { readonly [R in Rs as R["name"]]: R["type"] }
 }
 
-interface RunFunction<Ctx, A, E, R> {
-  (context: Ctx): Returned<A, E, R>
+interface RunFunction<Ctx, A, E, R, Y> {
+  (context: Ctx): Returned<A, E, R, Y>
 }
 
 type operationsOf<Fx extends ReadonlyArray<AnyEffect>> = Extract<Fx[number], AnyOperation>
@@ -74,12 +74,12 @@ type payloadOf<Op> = Op extends { readonly perform: (payload: infer P) => any } 
 type successOf<Op> = Op extends { readonly perform: (payload: any) => Effect.Effect<infer A, any, any> } ? A : never
 
 /** `perform` in promise style, where the step declares an operation. */
-type PerformContext<Fx extends ReadonlyArray<AnyEffect>> = [operationsOf<Fx>] extends [never]
+type PerformContext<Name extends string, Fx extends ReadonlyArray<AnyEffect>> = [operationsOf<Fx>] extends [never]
   ? {}
   : {
       /** Promise style. The Effect style is `Op.perform(payload)`. */
       readonly perform: <Op extends AnyOperation>(
-        operation: Op["name"] extends operationsOf<Fx>["name"] ? Op : undeclaredOperation<"this step", Op["name"]>,
+        operation: Op["name"] extends operationsOf<Fx>["name"] ? Op : undeclaredOperation<Name, Op["name"]>,
         payload: payloadOf<Op>,
       ) => Promise<successOf<Op>>
     }
@@ -95,12 +95,15 @@ type TransactionContext<Fx extends ReadonlyArray<AnyEffect>> = [Extract<Fx[numbe
       ) => Promise<ReadonlyArray<Row>>
     }
 
-/** What `run` is given beside input and results. */
-type RunContext<Fx extends ReadonlyArray<AnyEffect>> = PerformContext<Fx> &
-  TransactionContext<Fx> & {
-    /** Aborted when the step is interrupted: its timeout passed, its lease was lost, or the worker stops. */
-    readonly signal: AbortSignal
-  }
+interface SignalContext {
+  /** Aborted when the step is interrupted: its timeout passed, its lease was lost, or the worker stops. */
+  readonly signal: AbortSignal
+}
+
+/** What `run` is given beside input and results. Most steps declare nothing, and share one type. */
+type RunContext<Name extends string, Fx extends ReadonlyArray<AnyEffect>> = Fx extends readonly []
+  ? SignalContext
+  : PerformContext<Name, Fx> & TransactionContext<Fx> & SignalContext
 
 /**
  * The output of a settled operation: its success, or its declared failure as a value to branch on.
@@ -118,7 +121,7 @@ export type Outcome<A, E> =
  * @category models
  * @since 0.1.0
  */
-export type Returned<A, E, R> = Effect.Effect<A, E, R> | Promise<A> | Gen<E, R, A> | A
+export type Returned<A, E, R, Y = never> = Effect.Effect<A, E, R> | Promise<A> | Generator<Y, A, any> | A
 
 /**
  * Where nothing could be inferred, `B` is its constraint, `P | null`: then the payload itself is asked for, so that the
@@ -176,14 +179,15 @@ export interface Flow<I, Outer extends AnyResult, Own extends AnyResult, S, E, R
     const A extends givenOf<Out> | Unvalidated,
     E2 = never,
     R2 = never,
+    Y extends AnyYield = never,
   >(
     name: freshName<Name, Names>,
     spec: {
       readonly effects: checkEffects<Name, Fx> & Fx
       readonly output: checkJson<`output of step '${Name}'`, Out> & Out
     } & StepOptions,
-    run: checkRun<Name, Fx, R2> &
-      RunFunction<StepContext<I, Outer | Own, S> & RunContext<Fx>, A, E2, R2>,
+    run: checkRun<Name, Fx, R2 | yieldedNeeds<Y>> &
+      RunFunction<StepContext<I, Outer | Own, S> & RunContext<Name, Fx>, A, E2, R2, Y>,
   ): Flow<I, Outer, Own | SchemaResult<Name, Out>, S, E, R | declared<Fx[number]>, Given, Names | Name>
 
   /**
@@ -210,7 +214,7 @@ export interface Flow<I, Outer extends AnyResult, Own extends AnyResult, S, E, R
     Own | Result<Name, (Settle extends true ? Outcome<A, F> : A) | (Optional extends true ? null : never)>,
     S,
     E | (Settle extends true ? never : F),
-    R | Performs<N | UN>,
+    R | performs<N | UN>,
     Given,
     Names | Name
   >

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { casesCodec, codecOf, firstOf, isSchema, type AnySchema, type Codec, type NoSchema, type typeOf } from "../model/Codec.js"
-import { performedOutside } from "../model/DiagnosticCode.js"
+import { performedOutside, type nestedChoice } from "../model/DiagnosticCode.js"
 import { StepMisuse, type NotPerformed } from "../model/Errors.js"
 import type { checkJson } from "./internal/jsonSide.js"
 import { CurrentStep } from "./internal/currentStep.js"
@@ -29,6 +29,9 @@ const defaultTimeoutMs = 30_000
 export interface Performs<Name extends string> {
   readonly _performs: Name
 }
+
+/** One requirement a name, so that a choice's handlers can be provided one by one. */
+export type performs<Names extends string> = Names extends string ? Performs<Names> : never
 
 /**
  * What a handler is told besides the payload.
@@ -58,7 +61,7 @@ export interface External<Name extends string, P, A, E, Needs extends string> {
   readonly kind: "external"
   readonly name: Name
   /** Performs it, in the step that declares it. */
-  readonly perform: (payload: P) => Effect.Effect<A, E, Performs<Needs>>
+  readonly perform: (payload: P) => Effect.Effect<A, E, performs<Needs>>
   /** The operation that a payload stands for: itself, or the chosen member. */
   readonly members: ReadonlyArray<MemberOperation>
   readonly codecs: OperationCodecs
@@ -146,6 +149,11 @@ const handlerLayer = (name: string, handler: (payload: any, context: HandlerCont
     })),
   )
 
+/** A choice has no handler of its own, and its members' cases would be lost in another choice. */
+type checkMembers<Ops> = {
+  readonly [K in keyof Ops]: Ops[K] extends { readonly toLayer: unknown } ? unknown : nestedChoice<K & string>
+}
+
 type payloadOf<Op> = Op extends { readonly perform: (payload: infer P) => any } ? P : never
 type successOf<Op> = Op extends { readonly perform: (payload: any) => Effect.Effect<infer A, any, any> } ? A : never
 type failureOf<Op> = Op extends { readonly perform: (payload: any) => Effect.Effect<any, infer E, any> } ? E : never
@@ -193,8 +201,8 @@ export interface OperationConstructors {
    * One of several operations, chosen at run time (an agent's tool choice): one operation, one intent that records the
    * case. A resume never chooses again; each member keeps its own policy and handler.
    */
-  oneOf<const Ops extends Record<string, Operation<any, any, any, any>>>(
-    operations: Ops,
+  oneOf<const Ops extends Record<string, AnyOperation>>(
+    operations: checkMembers<Ops> & Ops,
   ): External<
     `oneOf(${keyof Ops & string})`,
     { [K in keyof Ops]: { readonly case: K; readonly payload: payloadOf<Ops[K]> } }[keyof Ops],

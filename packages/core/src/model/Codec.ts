@@ -36,8 +36,20 @@ interface Sides<A, I> {
 /** What later steps see. */
 export type typeOf<S> = S extends Sides<infer A, any> ? A : S extends StandardSchemaV1<any, infer A> ? A : never
 
-/** What is handed to the gate: the type side of an Effect schema, the input side of a Standard Schema. */
-export type givenOf<S> = S extends Sides<infer A, any> ? A : S extends StandardSchemaV1<infer I, any> ? I : never
+/** Every value. As a constraint it says that strings and numbers are among what is expected; `unknown` would not. */
+type anyValue = string | number | bigint | boolean | symbol | object | null | undefined | void
+
+/**
+ * What is handed to the gate: the type side of an Effect schema, the input side of a Standard Schema.
+ *
+ * Not distributive, and with a constraint that names the primitives, so that `() => "paid"` keeps its literal type where
+ * the schema lists literals: TypeScript widens a returned literal unless the expected type's constraint has strings in it.
+ */
+export type givenOf<S> = [S] extends [Sides<infer A extends anyValue, any>]
+  ? A
+  : [S] extends [StandardSchemaV1<infer I extends anyValue, any>]
+    ? I
+    : never
 
 /** What is written to the store. */
 export type storedOf<S> = S extends Sides<any, infer I> ? I : S extends StandardSchemaV1<any, infer A> ? A : never

@@ -72,6 +72,11 @@ export type choiceOfOperations<Step extends string> =
 export const choiceOfOperations = <Step extends string>(step: Step): choiceOfOperations<Step> =>
   `CRN101: step '${step}' declares a choice of operations; declare it as Operation.oneOf({ .. })`
 
+export type nestedChoice<Case extends string> =
+  `CRN101: case '${Case}' of Operation.oneOf must be an operation made by Operation.make; list the operations of the inner choice instead`
+export const nestedChoice = <Case extends string>(name: Case): nestedChoice<Case> =>
+  `CRN101: case '${name}' of Operation.oneOf must be an operation made by Operation.make; list the operations of the inner choice instead`
+
 // ---- CRN102 ----------------------------------------------------------------------------------------------------
 
 export type undeclaredOperation<Step extends string, Operation extends string> =

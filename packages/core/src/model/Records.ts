@@ -139,8 +139,9 @@ export interface EffectRecord {
 /**
  * One attempt that did not commit.
  *
- * *Shape.* `kind`: `failed` (the step failed), `rejected` (its output failed the gate; `output` is the raw output as
- * JSON, where it has one). `retryAt`: when the next attempt is due; null if this was the last.
+ * *Shape.* `kind`: `failed` (the step failed), `refused` (its operation is known not to have happened: this attempt
+ * accounts for one generation), `rejected` (its output failed the gate; `output` is the raw output as JSON, where it has
+ * one). `retryAt`: when the next attempt is due; null if this was the last.
  *
  * @category models
  * @since 0.1.0
@@ -148,7 +149,7 @@ export interface EffectRecord {
 export interface AttemptRecord {
   readonly path: string
   readonly attempt: number
-  readonly kind: "failed" | "rejected"
+  readonly kind: "failed" | "refused" | "rejected"
   readonly error: ErrorDetails
   readonly output: string | null
   readonly retryAt: number | null

@@ -31,6 +31,8 @@
  * - **D15** A takeover of an unreleased lease keeps in `previousUntil` when that lease ended, and adds one to
  *   `recoveries`; a released run is claimed without either.
  * - **D16** A commit that adds a step sets `recoveries` to 0.
+ * - **D17** A settled effect (any state but `intended`) is never changed, by no commit and no `recordOutcome`: the rest of
+ *   such a commit goes through.
  */
 import type * as Effect from "effect/Effect"
 import type { StoreError } from "../model/Errors.js"
@@ -71,7 +73,8 @@ export type NewRunRow = Pick<
 
 /**
  * An intent or its change. It is inserted, or replaces the row of the same path and generation; `intentAt` and
- * `settledAt` are stamped by the store: the first when the row is inserted, the second when `state` is not `intended`.
+ * `settledAt` are stamped by the store: the first when the row is inserted, the second when `state` is not `intended`. A
+ * row that is settled already stays as it is (D17).
  *
  * @category rows
  * @since 0.1.0
@@ -184,7 +187,7 @@ export interface LoadedRows {
  * *Errors.* `StoreError` only, with its reason; a driver retries nothing but what its own database asks for (a busy
  * file, a serialisation failure), and never after a commit whose outcome it does not know.
  *
- * *Laws.* D1 to D16, at the head of this file.
+ * *Laws.* D1 to D17, at the head of this file.
  *
  * @category models
  * @since 0.1.0
@@ -207,7 +210,7 @@ export interface CheckpointDriver {
   /** Takes ownership of runs that are due (D6, D7, D8, D15). */
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<RunRow>, StoreError>
 
-  /** Commits for different runs, in one transaction (D2 to D5, D16). Results stand in the order of the batch. */
+  /** Commits for different runs, in one transaction (D2 to D5, D16, D17). Results stand in the order of the batch. */
   readonly commit: (batch: ReadonlyArray<CommitRows>) => Effect.Effect<ReadonlyArray<CommitResult>, StoreError>
 
   /** Records what is known of an operation, without owning its run (D9). True if this call wrote it. */

@@ -4,6 +4,7 @@ import type * as Effect from "effect/Effect"
 import type { LeaseLost, RunNotFound, StoreError } from "../model/Errors.js"
 import type { AttemptRecord, EffectRecord, FailureRecord, Lease, ParkRecord, RunRecord, RunState } from "../model/Records.js"
 import type { Capabilities } from "./Capabilities.js"
+import type { LocalSignals } from "./LocalSignals.js"
 import type { ClaimRequest, CommitRows, EffectWrite, NewRunRow, OutcomeRow, RunPatch } from "./CheckpointDriver.js"
 
 /**
@@ -31,6 +32,8 @@ export interface Commit extends Pick<CommitRows, "lease" | "base" | "seq" | "ste
  */
 export interface CheckpointStoreService {
   readonly capabilities: Capabilities
+  /** Wake-ups among the users of this very store object. */
+  readonly signals: LocalSignals
   readonly now: Effect.Effect<number, StoreError>
   readonly createRun: (run: NewRunRow) => Effect.Effect<{ readonly created: boolean; readonly run: RunRecord }, StoreError>
   readonly findRun: (namespace: string, runId: string) => Effect.Effect<RunRecord, RunNotFound | StoreError>

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import { LeaseLost, RunNotFound, StoreError } from "../model/Errors.js"
 import type { AttemptRecord, RunRecord } from "../model/Records.js"
 import type { AttemptRow, CheckpointDriver, RunRow } from "./CheckpointDriver.js"
+import { makeLocalSignals } from "./LocalSignals.js"
 import type { CheckpointStoreService } from "./CheckpointStore.js"
 
 class Unreadable {
@@ -55,13 +56,17 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
 
   return {
     capabilities: driver.capabilities,
+    signals: makeLocalSignals(),
     now: driver.now,
     createRun: (run) =>
       Effect.flatMap(driver.createRun(run), (result) =>
-        Effect.map(decoded(`run '${run.runId}'`, () => runRecord(result.run)), (record) => ({
-          created: result.created,
-          run: record,
-        })),
+        Effect.map(
+          decoded(`run '${run.runId}'`, () => runRecord(result.run)),
+          (record) => ({
+            created: result.created,
+            run: record,
+          }),
+        ),
       ),
     findRun: (namespace, runId) =>
       driver.findRun(namespace, runId).pipe(

@@ -109,5 +109,13 @@ export type checkFragment<I, NI, Has, Needs, Added> = [I] extends [NI]
 /** Keys that are absent, or present with another type. */
 type missingKeys<Has, Needs> = { [K in keyof Needs]: K extends keyof Has ? ([Has[K]] extends [Needs[K]] ? never : K) : K }[keyof Needs]
 
-/** What a generator function returns. */
-export type Gen<E, R, A> = Generator<YieldWrap<Effect.Effect<any, E, R>>, A, any>
+// ---- generator functions ---------------------------------------------------------------------------------------
+
+/** What a generator function may yield. */
+export type AnyYield = YieldWrap<Effect.Effect<any, any, any>>
+
+/**
+ * The requirements of everything that a generator function yields. They are read from the yield type as a whole:
+ * inferring them in the signature would take those of one `yield*` and refuse the others.
+ */
+export type yieldedNeeds<Y> = [Y] extends [never] ? never : [Y] extends [YieldWrap<Effect.Effect<any, any, infer R>>] ? R : never

@@ -1,0 +1,74 @@
+/**
+ * Named points between two acts of the runtime, where a test can let the process die, stall or lose its lease. In
+ * production nothing listens, and a point costs one comparison.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+
+/**
+ * The points, in the order in which a step with an operation passes them.
+ *
+ * - `afterClaim`: the run is owned, nothing was read.
+ * - `beforeIntent`: the payload is known, nothing is stored.
+ * - `afterIntent`: the intent is durable, nothing is sent.
+ * - `beforeEffect`: the lease was checked; the handler is next.
+ * - `afterEffect`: the handler has answered; nothing of it is stored.
+ * - `afterGate`: the output has passed its schema; nothing of it is stored.
+ * - `beforeCommit`, `afterCommit`: around the commit of a step, a failed attempt or the end of the run.
+ * - `beforeBeat`: the worker is about to prolong its lease (`step` is empty).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const faultPoints = [
+  "afterClaim",
+  "beforeIntent",
+  "afterIntent",
+  "beforeEffect",
+  "afterEffect",
+  "afterGate",
+  "beforeCommit",
+  "afterCommit",
+  "beforeBeat",
+] as const
+
+export type FaultPoint = (typeof faultPoints)[number]
+
+/**
+ * Where the runtime stands when it reaches a point.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface FaultSite {
+  readonly runId: string
+  readonly step: string
+  readonly attempt: number
+}
+
+export interface FaultsService {
+  readonly reach: (point: FaultPoint, site: FaultSite) => Effect.Effect<void>
+}
+
+const none: FaultsService = { reach: () => Effect.void }
+
+/**
+ * What happens at each point: nothing, unless a test provides something else.
+ *
+ * @example
+ * ```ts
+ * import { Faults } from "@cairn/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const killAfterCharge = Layer.succeed(Faults, {
+ *   reach: (point, { step }) =>
+ *     Effect.sync(() => {
+ *       if (point === "afterEffect" && step === "charge") process.kill(process.pid, "SIGKILL")
+ *     }),
+ * })
+ * ```
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class Faults extends Context.Reference<Faults>()("@cairn/core/Faults", { defaultValue: () => none }) {}

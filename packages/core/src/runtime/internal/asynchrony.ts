@@ -1,0 +1,91 @@
+/** Promises and abort signals at the border of fibers. */
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Option from "effect/Option"
+import { StepThrew } from "../../model/Errors.js"
+
+/**
+ * How long an interrupted promise may take to notice its abort signal before it is left behind, in milliseconds: long
+ * enough for a closing socket, short enough for a worker that must stop.
+ */
+const graceMs = 500
+
+/** An abort signal that is made only when somebody asks for it. */
+export interface LazySignal {
+  readonly get: () => AbortSignal
+  readonly abort: () => void
+}
+
+export const lazySignal = (): LazySignal => {
+  let controller: AbortController | null = null
+  let aborted = false
+  const make = (): AbortController => {
+    controller ??= new AbortController()
+    if (aborted) controller.abort()
+    return controller
+  }
+  return {
+    get: () => make().signal,
+    abort: () => {
+      aborted = true
+      controller?.abort()
+    },
+  }
+}
+
+/**
+ * Waits for a promise. Interruption aborts its signal, then waits a short while for it to end, so that a cooperative
+ * function never overlaps with its own next attempt; what it still gives after that is discarded.
+ */
+export const fromPromise = (
+  promise: PromiseLike<unknown>,
+  signal: LazySignal,
+  step: string,
+): Effect.Effect<unknown, StepThrew> =>
+  Effect.async<unknown, StepThrew>((resume) => {
+    const settled = promise.then(
+      (value) => resume(Effect.succeed(value)),
+      (thrown: unknown) => resume(Effect.fail(new StepThrew({ step, thrown }))),
+    )
+    return Effect.suspend(() => {
+      signal.abort()
+      return Effect.promise(() => Promise.resolve(settled)).pipe(Effect.timeoutOption(graceMs), Effect.asVoid)
+    })
+  })
+
+const isGenerator = (value: unknown): value is Generator<any, unknown, any> =>
+  Object.prototype.toString.call(value) === "[object Generator]"
+
+const isPromiseLike = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function"
+
+/** Option and Either are effects to Effect, but as a step's output they are values. */
+const isComputation = (value: unknown): value is Effect.Effect<unknown, unknown, never> =>
+  Effect.isEffect(value) && !Option.isOption(value) && !Either.isEither(value)
+
+/**
+ * Whatever a step's function returns, as an effect: an Effect, a generator function's generator, a promise, or a value.
+ * Exceptions of plain functions and rejections of promises are failures: that is how such code fails.
+ */
+export const fromReturned = (
+  call: () => unknown,
+  signal: LazySignal,
+  step: string,
+): Effect.Effect<unknown, unknown, never> =>
+  Effect.suspend((): Effect.Effect<unknown, unknown, never> => {
+    let returned: unknown
+    try {
+      returned = call()
+    } catch (thrown) {
+      return Effect.fail(new StepThrew({ step, thrown }))
+    }
+    if (isComputation(returned)) return Effect.onInterrupt(returned, () => Effect.sync(signal.abort))
+    if (isGenerator(returned)) {
+      const generator = returned
+      return Effect.onInterrupt(
+        Effect.gen(() => generator as Generator<never, unknown, never>),
+        () => Effect.sync(signal.abort),
+      )
+    }
+    return isPromiseLike(returned) ? fromPromise(returned, signal, step) : Effect.succeed(returned)
+  })

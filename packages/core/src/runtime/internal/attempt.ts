@@ -1,0 +1,185 @@
+/** One attempt of one node: its function is run and its output gated. Nothing is committed here. */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Runtime from "effect/Runtime"
+import type { PerformNode, StepNode } from "../../dsl/Definition.js"
+import { CurrentStep } from "../../dsl/internal/currentStep.js"
+import { outputCodec } from "../../dsl/internal/outputCodec.js"
+import type { AnyOperation } from "../../dsl/Operation.js"
+import { isUnvalidated, UnparsedText } from "../../dsl/Output.js"
+import { codecOf, type Gated } from "../../model/Codec.js"
+import { performedNone } from "../../model/DiagnosticCode.js"
+import { InvalidValue, StepMisuse, StepThrew, StepTimeout } from "../../model/Errors.js"
+import { toJsonText } from "../../model/internal/json.js"
+import { fromReturned, lazySignal } from "./asynchrony.js"
+import { stepContext } from "./context.js"
+import type { Attempt } from "./decide.js"
+import { primary } from "./errorDetails.js"
+import { noOperation, performIn, type OperationState, type Stop } from "./perform.js"
+import type { RunSession } from "./session.js"
+
+/** How an attempt ended. What it knows of its operation stands in `operation`. */
+export type AttemptEnd =
+  | { readonly _tag: "Passed"; readonly output: Gated<unknown>; readonly durationMs: number }
+  | { readonly _tag: "Failed"; readonly error: unknown; readonly defect: boolean }
+  | { readonly _tag: "Rejected"; readonly error: InvalidValue; readonly raw: string | null }
+  | { readonly _tag: "Stopped"; readonly stop: Stop }
+
+type Body = Effect.Effect<unknown, unknown, never>
+
+const unreadable =
+  (session: RunSession, state: OperationState) =>
+  (step: string, error: InvalidValue): void => {
+    const problem = `${error.message}; run '${session.run.runId}' was committed by other code`
+    state.stop ??= { _tag: "Park", park: { reason: "IncompatibleCheckpoint", step, problem } }
+  }
+
+/** Performs in promise style, as fibers of their own that end with the attempt. */
+const promisePerform = (
+  perform: (operation: AnyOperation, payload: unknown) => Body,
+  fibers: Array<Fiber.RuntimeFiber<any, any>>,
+) =>
+  Effect.map(Effect.runtime<never>(), (runtime) => (operation: AnyOperation, payload: unknown): Promise<unknown> => {
+    const fiber = Runtime.runFork(runtime)(perform(operation, payload))
+    fibers.push(fiber)
+    return new Promise((settle, reject) => {
+      fiber.addObserver((exit) => {
+        if (Exit.isSuccess(exit)) settle(exit.value)
+        else reject(primary(exit.cause).error)
+      })
+    })
+  })
+
+const stepBody = (session: RunSession, attempt: Attempt, node: StepNode, state: OperationState): Body =>
+  Effect.gen(function* () {
+    const perform = performIn(session, attempt, state)
+    const fibers: Array<Fiber.RuntimeFiber<unknown, unknown>> = []
+    const signal = lazySignal()
+    const context = stepContext({
+      input: { text: session.run.input, codec: codecOf(session.env.definition.input) },
+      available: session.available,
+      onUnreadable: unreadable(session, state),
+    })
+    Object.defineProperty(context, "signal", { get: signal.get, enumerable: true })
+    if (attempt.node.operations.length > 0) {
+      Object.defineProperty(context, "perform", { value: yield* promisePerform(perform, fibers), enumerable: true })
+    }
+    const services = Context.add(session.env.context, CurrentStep, { perform })
+    const value = yield* fromReturned(() => node.run(context), signal, node.name).pipe(
+      Effect.scoped,
+      Effect.provide(services),
+      Effect.onInterrupt(() => Fiber.interruptAll(fibers)),
+    )
+    // A function that did not wait for what it performed: the attempt does, so that no outcome is lost.
+    yield* Fiber.awaitAll(fibers)
+    return value
+  })
+
+const performBody = (session: RunSession, attempt: Attempt, node: PerformNode, state: OperationState): Body =>
+  Effect.gen(function* () {
+    const context = stepContext({
+      input: { text: session.run.input, codec: codecOf(session.env.definition.input) },
+      available: session.available,
+      onUnreadable: unreadable(session, state),
+    })
+    const payload = yield* Effect.try({
+      try: () => node.payload(context),
+      catch: (thrown) => new StepThrew({ step: node.name, thrown }),
+    }).pipe(Effect.orDie)
+    if (payload === null && node.optional) return null
+    const performed = performIn(session, attempt, state)(node.operation, payload)
+    if (!node.settle) return yield* performed
+    return yield* Effect.match(performed, {
+      onSuccess: (value): unknown => ({ ok: true, value }),
+      onFailure: (error): unknown => ({ ok: false, error }),
+    })
+  })
+
+const withTimeout = (body: Body, attempt: Attempt): Body => {
+  const { timeoutMs, name } = attempt.node
+  return timeoutMs === null
+    ? body
+    : Effect.timeoutFail(body, { duration: timeoutMs, onTimeout: () => new StepTimeout({ step: name, timeoutMs }) })
+}
+
+/** A settled operation that is known not to have happened for another reason than a declared failure has no value. */
+const unsettled = (node: PerformNode, state: OperationState): boolean =>
+  node.settle && state.outcome?.state === "notPerformed"
+
+const gate = (session: RunSession, node: StepNode | PerformNode, given: unknown) =>
+  Effect.gen(function* () {
+    const codec = outputCodec(node)
+    const options = { place: `output of step '${node.name}'`, maxLength: session.env.maxValueLength }
+    if (!isUnvalidated(given)) return yield* codec.gate(given, options)
+    if (!(given.raw instanceof UnparsedText)) return yield* codec.gateUnvalidated(given.raw, options)
+    const problem = `it is no JSON (${given.raw.problem}): ${JSON.stringify(given.raw.text.slice(0, 120))}`
+    return yield* new InvalidValue({ place: options.place, field: "", reason: "SchemaMismatch", problem })
+  })
+
+/** The raw output as it is kept for people, where it has a JSON form. */
+const rawText = (given: unknown): string | null => {
+  const raw = isUnvalidated(given) ? given.raw : given
+  const written = toJsonText(raw instanceof UnparsedText ? raw.text : raw)
+  return "text" in written ? written.text : null
+}
+
+/** What ends an attempt although its function may have gone on: a stop, or an operation without a known outcome. */
+const stopOf = (state: OperationState): Stop | null =>
+  state.stop ??
+  (state.intent !== null && state.outcome === null
+    ? { _tag: "Unknown", problem: "the step ended before its operation was answered", sends: state.intent.sends }
+    : null)
+
+const finish = (
+  session: RunSession,
+  attempt: Attempt,
+  state: OperationState,
+  exit: Exit.Exit<unknown, unknown>,
+  startedAt: number,
+): Effect.Effect<AttemptEnd> =>
+  Effect.gen(function* () {
+    const node = session.node(attempt.node.path)
+    const stop = stopOf(state)
+    if (stop !== null) return { _tag: "Stopped", stop }
+    if (Exit.isFailure(exit)) return { _tag: "Failed", ...primary(exit.cause) }
+    if (node.kind === "perform" && unsettled(node, state)) {
+      return { _tag: "Failed", error: state.outcome!.value, defect: false }
+    }
+    const declares = attempt.node.effects.find((effect) => effect.kind === "external")
+    if (node.kind === "step" && declares !== undefined && state.performed === null) {
+      const problem = performedNone(node.name, declares.name)
+      return {
+        _tag: "Stopped",
+        stop: { _tag: "Misuse", error: new StepMisuse({ step: node.name, code: "CRN109", problem }) },
+      }
+    }
+    const gated = yield* Effect.either(gate(session, node, exit.value))
+    if (Either.isLeft(gated)) return { _tag: "Rejected", error: gated.left, raw: rawText(exit.value) }
+    yield* session.reach("afterGate", node.name, attempt.attempt)
+    return { _tag: "Passed", output: gated.right, durationMs: Math.max(0, Math.round(performance.now() - startedAt)) }
+  })
+
+/**
+ * Runs one attempt.
+ *
+ * *Errors.* None but interruption, which is no outcome of a step (X5): it goes through.
+ */
+export const runAttempt = (
+  session: RunSession,
+  attempt: Attempt,
+  state: OperationState = noOperation(),
+): Effect.Effect<AttemptEnd> =>
+  Effect.gen(function* () {
+    const startedAt = performance.now()
+    const node = session.node(attempt.node.path)
+    const body =
+      node.kind === "step" ? stepBody(session, attempt, node, state) : performBody(session, attempt, node, state)
+    const exit = yield* withTimeout(body, attempt).pipe(
+      Effect.annotateLogs({ step: node.name, attempt: attempt.attempt }),
+      Effect.exit,
+    )
+    return yield* finish(session, attempt, state, exit, startedAt)
+  })

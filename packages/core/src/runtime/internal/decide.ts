@@ -1,0 +1,94 @@
+/**
+ * What a run does next: a pure function of its plan and its committed records (law X1). The loop obeys it.
+ */
+import { effectOf, type Plan, type PlanNode } from "../../model/Plan.js"
+import type { AttemptRecord, EffectRecord, RunStatus, StepRecord } from "../../model/Records.js"
+
+/** The records of a run, by path. The loop adds to them what it has committed. */
+export interface Records {
+  readonly status: RunStatus
+  /** Whether the run was last committed under this very plan: nothing needs to be compared then. */
+  readonly samePlan: boolean
+  readonly steps: ReadonlyMap<string, StepRecord>
+  readonly effects: ReadonlyMap<string, ReadonlyArray<EffectRecord>>
+  readonly attempts: ReadonlyMap<string, ReadonlyArray<AttemptRecord>>
+}
+
+/** One attempt that may begin. */
+export interface Attempt {
+  readonly _tag: "Attempt"
+  readonly node: PlanNode
+  readonly index: number
+  /** Counts from 1. */
+  readonly attempt: number
+  readonly failures: number
+  readonly rejections: number
+  /** Names the key: it grows only past an operation that is durably known not to have happened. */
+  readonly generation: number
+  /** The intent of this generation, with what is known of it; null if there is none yet. */
+  readonly effect: EffectRecord | null
+  /** Not before this time, by the store's clock; null for at once. */
+  readonly notBefore: number | null
+}
+
+export type Decision =
+  | { readonly _tag: "Finished" }
+  | { readonly _tag: "Complete" }
+  /** The code cannot interpret what is committed (law X10). */
+  | { readonly _tag: "Incompatible"; readonly step: string; readonly problem: string }
+  | Attempt
+
+const incompatible = (plan: Plan, next: number, records: Records): Decision | null => {
+  const places = new Map(plan.nodes.map((node, index) => [node.path, index]))
+  for (const step of records.steps.values()) {
+    const index = places.get(step.path)
+    if (index === undefined) {
+      const problem = `an earlier version of '${plan.workflow}' committed step '${step.path}', and this one has no such step; give the changed workflow a new version`
+      return { _tag: "Incompatible", step: step.path, problem }
+    }
+    if (index > next) {
+      const problem = `step '${step.path}' is committed, and step '${plan.nodes[next]!.name}', which is not, now stands before it; add new steps at the end, or give the changed workflow a new version`
+      return { _tag: "Incompatible", step: step.path, problem }
+    }
+    const now = effectOf(plan.nodes[index]!)
+    if (now !== step.effect) {
+      const problem = `step '${step.path}' was committed with effect '${step.effect}' and now has '${now}'; give the changed workflow a new version`
+      return { _tag: "Incompatible", step: step.path, problem }
+    }
+  }
+  return null
+}
+
+const count = (attempts: ReadonlyArray<AttemptRecord>, ...kinds: ReadonlyArray<AttemptRecord["kind"]>): number =>
+  attempts.filter((attempt) => kinds.includes(attempt.kind)).length
+
+const attemptAt = (node: PlanNode, index: number, records: Records): Attempt => {
+  const attempts = records.attempts.get(node.path) ?? []
+  const effects = records.effects.get(node.path) ?? []
+  // Each refused attempt accounts for one generation. A generation beyond them may be settled all the same: a worker
+  // that lost its lease recorded what it knew (X6), and no attempt has answered for it yet.
+  const generation = count(attempts, "refused")
+  return {
+    _tag: "Attempt",
+    node,
+    index,
+    attempt: attempts.length + 1,
+    failures: count(attempts, "failed", "refused"),
+    rejections: count(attempts, "rejected"),
+    generation,
+    effect: effects.find((effect) => effect.generation === generation) ?? null,
+    notBefore: attempts.at(-1)?.retryAt ?? null,
+  }
+}
+
+const final: ReadonlySet<RunStatus> = new Set(["completed", "failed", "canceled"])
+
+/** X1: the same plan and records give the same decision, in any process and at any time. */
+export const decide = (plan: Plan, records: Records): Decision => {
+  if (final.has(records.status)) return { _tag: "Finished" }
+  const open = plan.nodes.findIndex((node) => !records.steps.has(node.path))
+  const next = open === -1 ? plan.nodes.length : open
+  const problem = records.samePlan && records.steps.size <= next ? null : incompatible(plan, next, records)
+  if (problem !== null) return problem
+  return next === plan.nodes.length ? { _tag: "Complete" } : attemptAt(plan.nodes[next]!, next, records)
+}

@@ -1,0 +1,163 @@
+/** One claimed run in this process: its lease, its records, and the one serializer of its commits. */
+import type * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type { Definition, Node } from "../../dsl/Definition.js"
+import { outputCodec } from "../../dsl/internal/outputCodec.js"
+import { LeaseLost, type StoreError } from "../../model/Errors.js"
+import type { Plan } from "../../model/Plan.js"
+import type { AttemptRecord, EffectRecord, Lease, RunRecord, RunState, StepRecord } from "../../model/Records.js"
+import type { CheckpointStoreService, Commit } from "../../store/CheckpointStore.js"
+import type { FaultPoint, FaultsService } from "../Faults.js"
+import type { Available } from "./context.js"
+import type { Records } from "./decide.js"
+
+/** What a worker gives to each of its runs. */
+export interface RunEnv {
+  readonly store: CheckpointStoreService
+  readonly definition: Definition
+  readonly plan: Plan
+  /** Handlers and services that the worker was given. */
+  readonly context: Context.Context<any>
+  readonly faults: FaultsService
+  /** Milliseconds left of the worker's lease, by its own monotonic clock. */
+  readonly leaseRemainingMs: () => number
+  readonly maxValueLength: number
+  /** True once the worker stops: no further attempt begins. */
+  readonly draining: () => boolean
+}
+
+/** Store trouble that may pass is waited out this often at first, up to the limit, while the lease holds. */
+const patience = Schedule.exponential("50 millis").pipe(Schedule.jittered, Schedule.union(Schedule.spaced("1 second")))
+
+const append = <V>(map: Map<string, Array<V>>, key: string, value: V): void => {
+  const list = map.get(key)
+  if (list === undefined) map.set(key, [value])
+  else list.push(value)
+}
+
+type Parts = Pick<Commit, "run"> & Partial<Pick<Commit, "steps" | "effects" | "attempts">>
+
+export class RunSession implements Records {
+  readonly lease: Lease
+  seq: number
+  status: RunRecord["status"]
+  readonly samePlan: boolean
+  readonly steps = new Map<string, StepRecord>()
+  readonly effects = new Map<string, Array<EffectRecord>>()
+  readonly attempts = new Map<string, Array<AttemptRecord>>()
+  /** Committed results by step name, as functions see them. */
+  readonly available = new Map<string, Available>()
+  private readonly nodes: ReadonlyMap<string, Node>
+
+  constructor(
+    readonly env: RunEnv,
+    readonly run: RunRecord,
+    state: RunState,
+  ) {
+    this.lease = {
+      namespace: run.namespace,
+      runId: run.runId,
+      fence: run.fence,
+      claimToken: run.claimToken ?? "",
+    }
+    this.seq = run.seq
+    this.status = run.status
+    this.samePlan = run.planHash === env.plan.hash
+    this.nodes = new Map(env.plan.nodes.map((node, index) => [node.path, env.definition.nodes[index]!]))
+    for (const step of state.steps) this.addStep(step)
+    for (const effect of state.effects) append(this.effects, effect.path, effect)
+    for (const attempt of state.attempts) append(this.attempts, attempt.path, attempt)
+  }
+
+  node(path: string): Node {
+    return this.nodes.get(path)!
+  }
+
+  addStep(record: StepRecord): void {
+    this.steps.set(record.path, record)
+    const node = this.nodes.get(record.path)
+    if (node !== undefined) this.available.set(node.name, { record, codec: outputCodec(node) })
+  }
+
+  reach(point: FaultPoint, step: string, attempt: number): Effect.Effect<void> {
+    return this.env.faults.reach(point, { runId: this.run.runId, step, attempt })
+  }
+
+  /** Store calls of this run: what may pass is retried while the lease holds, and no longer (W6). */
+  persist<A, E>(call: Effect.Effect<A, E | StoreError>): Effect.Effect<A, E | StoreError> {
+    return Effect.retry(call, {
+      schedule: patience,
+      while: (error) =>
+        (error as Partial<StoreError>)._tag === "StoreError" &&
+        (error as StoreError).isRetryable &&
+        this.env.leaseRemainingMs() > 0,
+    })
+  }
+
+  /** X2: the only way to write this run. `seq` moves when the store has it, never before. */
+  commit(parts: Parts): Effect.Effect<number, LeaseLost | StoreError> {
+    return Effect.suspend(() => {
+      const seq = this.seq + 1
+      const steps = (parts.steps ?? []).map((step) => ({ ...step, seq }))
+      const commit: Commit = {
+        lease: this.lease,
+        base: this.seq,
+        seq,
+        run: parts.run,
+        steps,
+        effects: parts.effects ?? [],
+        attempts: parts.attempts ?? [],
+      }
+      return Effect.map(this.persist(this.env.store.commit(commit)), (at) => {
+        this.seq = seq
+        this.status = parts.run.status
+        for (const step of steps) this.addStep({ ...step, committedAt: at })
+        for (const { retryInMs, ...attempt } of commit.attempts) {
+          append(this.attempts, attempt.path, {
+            ...attempt,
+            endedAt: at,
+            retryAt: retryInMs === null ? null : at + retryInMs,
+          })
+        }
+        for (const effect of commit.effects) this.setEffect(effect, at)
+        return at
+      })
+      // A step's timeout must not fall between the store's commit and this process's picture of it.
+    }).pipe(Effect.uninterruptible)
+  }
+
+  private setEffect(write: Commit["effects"][number], at: number): void {
+    const list = this.effects.get(write.path) ?? []
+    const known = list.find((effect) => effect.generation === write.generation)
+    // D17: what is settled stays as it is.
+    if (known !== undefined && known.state !== "intended") return
+    const record: EffectRecord = {
+      ...write,
+      intentAt: known?.intentAt ?? at,
+      settledAt: write.state === "intended" ? null : at,
+    }
+    this.effects.set(write.path, [...list.filter((effect) => effect !== known), record])
+  }
+
+  /** The run stays where it is and goes on. */
+  running(cursor: string): Parts["run"] {
+    return { status: "running", cursor, wakeInMs: null, output: null, failure: null, parked: null, release: false }
+  }
+
+  leaseLost(): LeaseLost {
+    return new LeaseLost(this.lease)
+  }
+
+  logged<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
+    return Effect.annotateLogs(effect, {
+      workflow: this.run.workflow,
+      runId: this.run.runId,
+      fence: this.run.fence,
+    })
+  }
+}
+
+/** A delay that a person can read. */
+export const shownMs = (ms: number): string => Duration.format(Duration.millis(ms))

@@ -1,0 +1,64 @@
+/**
+ * A worker's lease: one row in the store, prolonged by heartbeats, and what this process may believe of it.
+ *
+ * - X8: the store's clock decides who owns what. This process only needs to know how long it may still believe that it
+ *   owns anything, and measures that on its own monotonic clock, from before the request that prolonged the lease.
+ * - X6: a heartbeat says which leases the store still grants; a run that is missing is stopped at once.
+ */
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type { StoreError } from "../../model/Errors.js"
+import type { Lease } from "../../model/Records.js"
+import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
+import type { FaultsService } from "../Faults.js"
+
+export interface WorkerLease {
+  readonly workerId: string
+  /** Milliseconds left, by this process's monotonic clock; negative once it has ended. */
+  readonly remainingMs: () => number
+  /** One heartbeat: prolongs the lease and returns the leases that the store grants. */
+  readonly beat: Effect.Effect<ReadonlyArray<Lease>, StoreError>
+}
+
+/** Process time that a stopped clock cannot fake: `performance.now` goes on while the process is stopped. */
+const monotonicMs = (): number => performance.now()
+
+export const makeWorkerLease = (
+  store: CheckpointStoreService,
+  faults: FaultsService,
+  workerId: string,
+  leaseMs: number,
+): WorkerLease => {
+  let endsAt = monotonicMs()
+  return {
+    workerId,
+    remainingMs: () => endsAt - monotonicMs(),
+    beat: Effect.gen(function* () {
+      yield* faults.reach("beforeBeat", { runId: "", step: "", attempt: 0 })
+      const asked = monotonicMs()
+      const { leases } = yield* store.beat(workerId, leaseMs)
+      endsAt = asked + leaseMs
+      return leases
+    }),
+  }
+}
+
+/** Beats three times a lease, so that two may fail before anything is lost; quicker while the store does not answer. */
+export const keepBeating = (
+  lease: WorkerLease,
+  leaseMs: number,
+  onLeases: (leases: ReadonlyArray<Lease>, askedAt: number) => Effect.Effect<void>,
+): Effect.Effect<never> =>
+  Effect.gen(function* () {
+    const askedAt = monotonicMs()
+    const leases = yield* Effect.retry(lease.beat, {
+      schedule: Schedule.spaced(Math.max(10, leaseMs / 20)).pipe(Schedule.jittered),
+      times: 6,
+    })
+    yield* onLeases(leases, askedAt)
+  }).pipe(
+    // A heart that stops is no reason to stop the process: the lease ends by itself, and the next beat may succeed.
+    Effect.catchAllCause((cause) => Effect.logWarning("the worker's heartbeat failed", cause)),
+    Effect.zipRight(Effect.sleep(leaseMs / 3)),
+    Effect.forever,
+  )

@@ -1,0 +1,380 @@
+/**
+ * The reference driver: every law in its plainest form, over Maps. Nothing survives the process.
+ *
+ * Each method reads the clock and then does its work in one synchronous function, so that no other fiber can come
+ * between two of its parts (D2, D6). Rows are flat; they are copied on the way in and on the way out, so that no caller
+ * holds what is stored.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { StoreError } from "../model/Errors.js"
+import type { EffectRecord, Lease, StepRecord } from "../model/Records.js"
+import type { Capabilities } from "./Capabilities.js"
+import type {
+  AttemptRow,
+  CheckpointDriver,
+  ClaimRequest,
+  CommitResult,
+  CommitRows,
+  LoadedRows,
+  NewRunRow,
+  OutcomeRow,
+  RunRow,
+} from "./CheckpointDriver.js"
+
+/** A run and what belongs to it. Numbered rows stand in a Map of their own: no joined key could collide with another. */
+interface StoredRun {
+  row: RunRow
+  readonly steps: Map<string, StepRecord>
+  readonly effects: Map<string, Map<number, EffectRecord>>
+  readonly attempts: Map<string, Map<number, AttemptRow>>
+}
+
+interface Data {
+  readonly namespaces: Map<string, Map<string, StoredRun>>
+  /** Until when each worker's lease lasts. */
+  readonly workers: Map<string, number>
+}
+
+const capabilities: Capabilities = {
+  name: "memory",
+  transactions: false,
+  notify: false,
+  multiProcess: false,
+  rowSecurity: false,
+}
+
+const childOf = <K, L, V>(map: Map<K, Map<L, V>>, key: K): Map<L, V> => {
+  const existing = map.get(key)
+  if (existing !== undefined) return existing
+  const created = new Map<L, V>()
+  map.set(key, created)
+  return created
+}
+
+const find = (data: Data, namespace: string, runId: string): StoredRun | undefined =>
+  data.namespaces.get(namespace)?.get(runId)
+
+function* allRuns(data: Data): Generator<StoredRun> {
+  for (const runs of data.namespaces.values()) yield* runs.values()
+}
+
+// D8: a lease that ends now has ended.
+const leaseEnded = (until: number | undefined, now: number): boolean => until === undefined || until <= now
+
+const newRow = (run: NewRunRow, now: number): RunRow => ({
+  namespace: run.namespace,
+  runId: run.runId,
+  workflow: run.workflow,
+  version: run.version,
+  planHash: run.planHash,
+  status: "pending",
+  seq: 0,
+  input: run.input,
+  inputHash: run.inputHash,
+  output: null,
+  failure: null,
+  parked: null,
+  cursor: null,
+  leaseOwner: null,
+  fence: 0,
+  claimToken: null,
+  previousUntil: 0,
+  wakeAt: null,
+  inbox: 0,
+  recoveries: 0,
+  createdAt: now,
+  updatedAt: now,
+})
+
+const createRun = (data: Data, run: NewRunRow, now: number): { readonly created: boolean; readonly run: RunRow } => {
+  const runs = childOf(data.namespaces, run.namespace)
+  const existing = runs.get(run.runId)
+  // D1: an existing row is not changed.
+  if (existing !== undefined) return { created: false, run: { ...existing.row } }
+  const row = newRow(run, now)
+  runs.set(run.runId, { row, steps: new Map(), effects: new Map(), attempts: new Map() })
+  return { created: true, run: { ...row } }
+}
+
+/** The rows of all paths that have no step yet (D11). */
+const openRows = <A extends object>(run: StoredRun, byPath: Map<string, Map<number, A>>): ReadonlyArray<A> => {
+  const rows: Array<A> = []
+  for (const [path, numbered] of byPath) {
+    if (run.steps.has(path)) continue
+    for (const row of [...numbered].sort(([a], [b]) => a - b)) rows.push({ ...row[1] })
+  }
+  return rows
+}
+
+const load = (data: Data, namespace: string, runId: string): LoadedRows | null => {
+  const run = find(data, namespace, runId)
+  if (run === undefined) return null
+  return {
+    run: { ...run.row },
+    steps: [...run.steps.values()].sort((a, b) => a.seq - b.seq).map((step) => ({ ...step })),
+    effects: openRows(run, run.effects),
+    attempts: openRows(run, run.attempts),
+  }
+}
+
+/** Since when a run could have been claimed, or null if it cannot be claimed now (D7). */
+const dueSince = (data: Data, row: RunRow, now: number): number | null => {
+  const until = row.leaseOwner === null ? undefined : data.workers.get(row.leaseOwner)
+  // Whatever its status: a run that a live worker holds is that worker's.
+  if (row.leaseOwner !== null && !leaseEnded(until, now)) return null
+  switch (row.status) {
+    case "pending":
+      return row.updatedAt
+    case "sleeping":
+    case "waiting":
+      return row.wakeAt !== null && row.wakeAt <= now ? row.wakeAt : null
+    case "running":
+      return until ?? row.updatedAt
+    default:
+      return null
+  }
+}
+
+const takenOver = (data: Data, row: RunRow, request: ClaimRequest, now: number): RunRow => {
+  // D15: an owner that is still written there never released the run.
+  const unreleased = row.leaseOwner !== null
+  return {
+    ...row,
+    status: "running",
+    wakeAt: null,
+    leaseOwner: request.workerId,
+    fence: row.fence + 1,
+    claimToken: request.claimToken,
+    previousUntil: row.leaseOwner === null ? row.previousUntil : (data.workers.get(row.leaseOwner) ?? now),
+    recoveries: unreleased ? row.recoveries + 1 : row.recoveries,
+    updatedAt: now,
+  }
+}
+
+const claim = (data: Data, request: ClaimRequest, now: number): ReadonlyArray<RunRow> => {
+  // D8: who may have lost its own runs to others takes none from them.
+  if (leaseEnded(data.workers.get(request.workerId), now)) return []
+  const due: Array<{ readonly since: number; readonly run: StoredRun }> = []
+  for (const run of data.namespaces.get(request.namespace)?.values() ?? []) {
+    const { row } = run
+    if (request.runIds !== null && !request.runIds.includes(row.runId)) continue
+    if (!request.workflows.some(({ name, version }) => name === row.workflow && version === row.version)) continue
+    const since = dueSince(data, row, now)
+    if (since !== null) due.push({ since, run })
+  }
+  // The sort is stable: runs due since the same millisecond come in the order of their creation.
+  due.sort((a, b) => a.since - b.since)
+  return due.slice(0, Math.max(0, request.limit)).map(({ run }) => {
+    run.row = takenOver(data, run.row, request, now)
+    return { ...run.row }
+  })
+}
+
+/** D3 and D4; a released run belongs to nobody, so that nobody can commit to it. */
+const accepts = (row: RunRow, commit: CommitRows): boolean =>
+  row.leaseOwner !== null &&
+  row.fence === commit.lease.fence &&
+  row.claimToken === commit.lease.claimToken &&
+  row.seq === commit.base &&
+  commit.seq > commit.base
+
+/** What a database's keys would refuse. Found before anything is written, because it fails the whole batch. */
+const brokenKey = (data: Data, batch: ReadonlyArray<CommitRows>): string | null => {
+  const seen = new Set<StoredRun>()
+  for (const commit of batch) {
+    const run = find(data, commit.lease.namespace, commit.lease.runId)
+    if (run === undefined) continue
+    if (seen.has(run)) return `run '${run.row.runId}' stands in the batch twice`
+    seen.add(run)
+    if (!accepts(run.row, commit)) continue
+    const paths = new Set<string>()
+    for (const { path } of commit.steps) {
+      if (run.steps.has(path) || paths.has(path)) return `step '${path}' of run '${run.row.runId}' is committed already`
+      paths.add(path)
+    }
+  }
+  return null
+}
+
+const writeEffects = (run: StoredRun, commit: CommitRows, now: number): void => {
+  for (const write of commit.effects) {
+    const generations = childOf(run.effects, write.path)
+    generations.set(write.generation, {
+      path: write.path,
+      generation: write.generation,
+      operation: write.operation,
+      idempotencyKey: write.idempotencyKey,
+      payload: write.payload,
+      payloadHash: write.payloadHash,
+      state: write.state,
+      outcome: write.outcome,
+      claimToken: write.claimToken,
+      sends: write.sends,
+      // The window of a key opens with the first intent; sending again must not widen it.
+      intentAt: generations.get(write.generation)?.intentAt ?? now,
+      settledAt: write.state === "intended" ? null : now,
+    })
+  }
+}
+
+const writeStepsAndAttempts = (run: StoredRun, commit: CommitRows, now: number): void => {
+  for (const step of commit.steps) {
+    run.steps.set(step.path, {
+      path: step.path,
+      seq: step.seq,
+      result: step.result,
+      effect: step.effect,
+      idempotencyKey: step.idempotencyKey,
+      attempts: step.attempts,
+      durationMs: step.durationMs,
+      committedAt: now,
+    })
+  }
+  for (const attempt of commit.attempts) {
+    childOf(run.attempts, attempt.path).set(attempt.attempt, {
+      path: attempt.path,
+      attempt: attempt.attempt,
+      kind: attempt.kind,
+      error: attempt.error,
+      output: attempt.output,
+      retryAt: attempt.retryInMs === null ? null : now + attempt.retryInMs,
+      endedAt: now,
+    })
+  }
+}
+
+const commitOne = (data: Data, commit: CommitRows, now: number): CommitResult => {
+  const run = find(data, commit.lease.namespace, commit.lease.runId)
+  if (run === undefined) return { _tag: "Refused", run: null }
+  if (!accepts(run.row, commit)) {
+    const { seq, fence, claimToken, status, updatedAt } = run.row
+    return { _tag: "Refused", run: { seq, fence, claimToken, status, updatedAt } }
+  }
+  const patch = commit.run
+  run.row = {
+    ...run.row,
+    status: patch.status,
+    seq: commit.seq,
+    cursor: patch.cursor,
+    output: patch.output,
+    failure: patch.failure,
+    parked: patch.parked,
+    wakeAt: patch.wakeInMs === null ? null : now + patch.wakeInMs,
+    leaseOwner: patch.release ? null : run.row.leaseOwner,
+    claimToken: patch.release ? null : run.row.claimToken,
+    // D16
+    recoveries: commit.steps.length > 0 ? 0 : run.row.recoveries,
+    updatedAt: now,
+  }
+  writeStepsAndAttempts(run, commit, now)
+  writeEffects(run, commit, now)
+  return { _tag: "Committed", at: now }
+}
+
+const commit = (
+  data: Data,
+  batch: ReadonlyArray<CommitRows>,
+  now: number,
+): Effect.Effect<ReadonlyArray<CommitResult>, StoreError> => {
+  const problem = brokenKey(data, batch)
+  return problem === null
+    ? Effect.succeed(batch.map((one) => commitOne(data, one, now)))
+    : Effect.fail(new StoreError({ reason: "Constraint", operation: "commit", problem }))
+}
+
+const recordOutcome = (data: Data, outcome: OutcomeRow, now: number): boolean => {
+  const generations = find(data, outcome.namespace, outcome.runId)?.effects.get(outcome.path)
+  const effect = generations?.get(outcome.generation)
+  // D9
+  if (
+    generations === undefined ||
+    effect === undefined ||
+    effect.state !== "intended" ||
+    effect.idempotencyKey !== outcome.idempotencyKey ||
+    effect.payloadHash !== outcome.payloadHash ||
+    effect.claimToken !== outcome.claimToken
+  ) {
+    return false
+  }
+  generations.set(outcome.generation, { ...effect, state: outcome.state, outcome: outcome.outcome, settledAt: now })
+  return true
+}
+
+const findEffect = (data: Data, key: Parameters<CheckpointDriver["findEffect"]>[0]): EffectRecord | null => {
+  const effect = find(data, key.namespace, key.runId)?.effects.get(key.path)?.get(key.generation)
+  return effect === undefined ? null : { ...effect }
+}
+
+const beat = (data: Data, workerId: string, leaseMs: number, now: number) => {
+  const until = now + leaseMs
+  data.workers.set(workerId, until)
+  const leases: Array<Lease> = []
+  for (const { row } of allRuns(data)) {
+    if (row.leaseOwner !== workerId || row.claimToken === null) continue
+    leases.push({ namespace: row.namespace, runId: row.runId, fence: row.fence, claimToken: row.claimToken })
+  }
+  return { until, now, leases }
+}
+
+const releaseWorker = (data: Data, workerId: string, now: number): void => {
+  for (const run of allRuns(data)) {
+    if (run.row.leaseOwner !== workerId) continue
+    // A run that sleeps goes on sleeping: only what was running is due at once.
+    const status = run.row.status === "running" ? "pending" : run.row.status
+    run.row = { ...run.row, status, leaseOwner: null, claimToken: null, updatedAt: now }
+  }
+  data.workers.delete(workerId)
+}
+
+const unpark = (data: Data, namespace: string, runId: string, now: number): boolean => {
+  const run = find(data, namespace, runId)
+  if (run === undefined || run.row.status !== "review") return false
+  run.row = {
+    ...run.row,
+    status: "pending",
+    parked: null,
+    wakeAt: null,
+    leaseOwner: null,
+    claimToken: null,
+    updatedAt: now,
+  }
+  return true
+}
+
+const atNow = <A>(act: (now: number) => A): Effect.Effect<A> => Effect.map(Clock.currentTimeMillis, act)
+
+const driverOver = (data: Data): CheckpointDriver => ({
+  capabilities,
+  now: Clock.currentTimeMillis,
+  createRun: (run) => atNow((now) => createRun(data, run, now)),
+  findRun: (namespace, runId) =>
+    Effect.sync(() => {
+      const run = find(data, namespace, runId)
+      return run === undefined ? null : { ...run.row }
+    }),
+  load: (namespace, runId) => Effect.sync(() => load(data, namespace, runId)),
+  claim: (request) => atNow((now) => claim(data, request, now)),
+  commit: (batch) => Effect.flatten(atNow((now) => commit(data, batch, now))),
+  recordOutcome: (outcome) => atNow((now) => recordOutcome(data, outcome, now)),
+  findEffect: (key) => Effect.sync(() => findEffect(data, key)),
+  beat: (workerId, leaseMs) => atNow((now) => beat(data, workerId, leaseMs, now)),
+  releaseWorker: (workerId) => atNow((now) => releaseWorker(data, workerId, now)),
+  unpark: (namespace, runId) => atNow((now) => unpark(data, namespace, runId, now)),
+})
+
+/**
+ * The driver that keeps runs in the memory of one process: for tests, and for learning what a driver has to do.
+ *
+ * @category drivers
+ * @since 0.1.0
+ */
+export const MemoryDriver = {
+  /**
+   * Makes an empty store of its own. Its clock is Effect's, so that `TestClock` moves leases and wake times.
+   *
+   * *Laws.* D1 to D16.
+   */
+  make: (): Effect.Effect<CheckpointDriver> =>
+    Effect.sync(() => driverOver({ namespaces: new Map(), workers: new Map() })),
+}
