@@ -1,6 +1,8 @@
 export { Workflow, type AnyWorkflow } from "./builder/Workflow.js"
 export type { AnyFlow, Flow, Fragment, Outcome, StepContext } from "./builder/Flow.js"
+export { Plan, type ComputedContext, type ComputedStep } from "./builder/Plan.js"
 export { compile } from "./compiler/Compiler.js"
+export { fromLegacySchema, type LegacyFunctions, type LegacySchema } from "./dsl/LegacySchema.js"
 export { Effects, type AnyEffect, type Local, type Read, type StoreWithTransactions, type Transaction } from "./dsl/Effects.js"
 export { OnUnknown } from "./dsl/OnUnknown.js"
 export { Operation, type AnyOperation, type External, type HandlerContext, type Performs } from "./dsl/Operation.js"

@@ -5,8 +5,9 @@
  */
 import * as Either from "effect/Either"
 import type { Definition } from "../dsl/Definition.js"
-import type { Diagnostic } from "../model/DiagnosticCode.js"
+import { unreadable, type Diagnostic } from "../model/DiagnosticCode.js"
 import { CompileError } from "../model/Errors.js"
+import { thrownText } from "../model/internal/thrownText.js"
 import type { Plan } from "../model/Plan.js"
 import { checkEffects } from "./internal/checks/effects.js"
 import { checkJson } from "./internal/checks/json.js"
@@ -14,6 +15,7 @@ import { checkNames } from "./internal/checks/names.js"
 import { checkOptions } from "./internal/checks/options.js"
 import { checkParts } from "./internal/checks/parts.js"
 import { lower } from "./internal/lower.js"
+import { nameText } from "./internal/shown.js"
 
 const checks: ReadonlyArray<(definition: Definition) => ReadonlyArray<Diagnostic>> = [
   checkNames,
@@ -33,8 +35,15 @@ const checks: ReadonlyArray<(definition: Definition) => ReadonlyArray<Diagnostic
  * @since 0.1.0
  */
 export const compile = (definition: Definition): Either.Either<Plan, CompileError> => {
-  const diagnostics = checks.flatMap((check) => check(definition))
-  return diagnostics.length === 0
-    ? Either.right(lower(definition))
-    : Either.left(new CompileError({ workflow: String(definition.name), diagnostics }))
+  let workflow = "unreadable"
+  const refuse = (diagnostics: ReadonlyArray<Diagnostic>): Either.Either<Plan, CompileError> =>
+    Either.left(new CompileError({ workflow, diagnostics }))
+  try {
+    workflow = nameText(definition.name)
+    const diagnostics = [...(definition.misuses ?? []), ...checks.flatMap((check) => check(definition))]
+    return diagnostics.length === 0 ? Either.right(lower(definition)) : refuse(diagnostics)
+  } catch (thrown) {
+    // Getters, proxies and schemas are code of the caller, and any of them may throw here.
+    return refuse([{ code: "CRN107", step: null, message: unreadable(thrownText(thrown)) }])
+  }
 }

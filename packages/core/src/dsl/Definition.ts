@@ -3,6 +3,7 @@
  * calls its functions; nothing else looks inside.
  */
 import type { AnySchema } from "../model/Codec.js"
+import type { Diagnostic } from "../model/DiagnosticCode.js"
 import type { AnyEffect } from "./Effects.js"
 import type { AnyOperation } from "./Operation.js"
 import type { StepOptions } from "./StepOptions.js"
@@ -41,5 +42,7 @@ export interface Definition {
   readonly input: AnySchema
   readonly failure: AnySchema | null
   readonly nodes: ReadonlyArray<Node>
+  /** What the builder could not turn into a node: `compile` reports it beside its own findings. */
+  readonly misuses?: ReadonlyArray<Diagnostic>
   readonly output: { readonly schema: AnySchema; readonly select: (context: any) => unknown } | null
 }

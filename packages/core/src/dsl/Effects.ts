@@ -87,8 +87,9 @@ export interface EffectsConstructors {
 export const Effects: EffectsConstructors = {
   read: (of: string | Context.Tag<any, any>): Read<never> => ({
     kind: "read",
-    name: typeof of === "string" ? of : of.key,
+    // Callers without types may give anything; `compile` refuses an effect without a name.
+    name: typeof of === "string" ? of : of?.key,
   }),
-  local: (tag) => ({ kind: "local", name: tag.key }),
+  local: (tag) => ({ kind: "local", name: tag?.key }),
   transaction: { kind: "transaction", name: "transaction" },
 }

@@ -23,8 +23,9 @@ export const OnUnknown = {
    */
   retryWithKey: (options: { readonly keyWindow: Duration.DurationInput; readonly maxSends?: number }): RetryWithKey => ({
     policy: "retryWithKey",
-    keyWindowMs: durationMs(options.keyWindow),
-    maxSends: options.maxSends ?? 10,
+    // Callers without types may leave the options out; `compile` then names the option.
+    keyWindowMs: durationMs(options?.keyWindow),
+    maxSends: options?.maxSends ?? 10,
   }),
 } as const
 

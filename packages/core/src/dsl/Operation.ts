@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { casesCodec, codecOf, firstOf, isSchema, type AnySchema, type Codec, type NoSchema, type typeOf } from "../model/Codec.js"
-import { performedOutside, type nestedChoice } from "../model/DiagnosticCode.js"
+import { emptyChoice, nestedChoice, notASchema, performedOutside, type Diagnostic } from "../model/DiagnosticCode.js"
 import { StepMisuse, type NotPerformed } from "../model/Errors.js"
 import type { checkJson } from "./internal/jsonSide.js"
 import { CurrentStep } from "./internal/currentStep.js"
@@ -212,7 +212,12 @@ export interface OperationConstructors {
   >
 }
 
-/** Callers without types may leave a schema out; `compile` then says so instead of a TypeError here. */
+/** What callers without types got wrong, kept for `compile` to report: a definition is no place to throw. */
+const problems = new WeakMap<object, ReadonlyArray<Omit<Diagnostic, "step">>>()
+
+export const problemsOf = (operation: AnyOperation): ReadonlyArray<Omit<Diagnostic, "step">> => problems.get(operation) ?? []
+
+/** A schema that was left out is found by `compile`, which sees the missing codec. */
 const codecOrNull = (schema: unknown): Codec<any> | null => (isSchema(schema) ? codecOf(schema) : null)
 
 export const Operation: OperationConstructors = {
@@ -229,14 +234,20 @@ export const Operation: OperationConstructors = {
       codecs,
       case: null,
     }
-    return Object.assign(external(name, codecs, [member]), {
+    const operation = Object.assign(external(name, codecs, [member]), {
       toLayer: (handler: (payload: any, context: HandlerContext) => any) => handlerLayer(name, handler),
     })
+    // A missing failure is fine, a failure that is no schema is not: without this, both would look the same.
+    if (definition?.failure !== undefined && codecs.failure === null) {
+      problems.set(operation, [{ code: "CRN105", message: notASchema(`failure of operation '${typeof name === "string" ? name : typeof name}'`) }])
+    }
+    return operation
   },
   oneOf: (operations: Record<string, AnyOperation>): any => {
-    const entries = Object.entries(operations)
+    const given = Object.entries(operations ?? {})
+    const entries = given.filter(([, operation]) => isOperation(operation) && "toLayer" in operation)
     const failures = entries.flatMap(([, op]) => (op.codecs.failure === null ? [] : [op.codecs.failure]))
-    return external(
+    const choice = external(
       `oneOf(${entries.map(([name]) => name).join("|")})`,
       {
         payload: casesCodec("payload", entries.map(([name, op]) => [name, op.codecs.payload])),
@@ -245,6 +256,14 @@ export const Operation: OperationConstructors = {
       },
       entries.flatMap(([name, op]) => op.members.map((member) => ({ ...member, case: name }))),
     )
+    problems.set(choice, [
+      ...(given.length === 0 ? [{ code: "CRN107", message: emptyChoice } as const] : []),
+      ...given
+        .filter((entry) => !entries.includes(entry))
+        .map(([name]) => ({ code: "CRN101", message: nestedChoice(name) }) as const),
+      ...entries.flatMap(([, op]) => problemsOf(op)),
+    ])
+    return choice
   },
 }
 

@@ -12,8 +12,11 @@ import * as Either from "effect/Either"
 import * as JSONSchema from "effect/JSONSchema"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
+import * as AST from "effect/SchemaAST"
 import { InvalidValue } from "./Errors.js"
 import { encodedProblem } from "./internal/encodedSide.js"
+import { standardJsonSchema } from "./internal/standardJsonSchema.js"
+import { thrownText } from "./internal/thrownText.js"
 import { findHazard, renderField, toJsonText, type JsonProblem } from "./internal/json.js"
 
 /**
@@ -145,12 +148,25 @@ const guarded = <A>(place: string, run: () => Either.Either<A, InvalidValue>): E
     const deep = thrown instanceof RangeError
     const problem = deep
       ? "it is nested too deeply for its schema; flatten it"
-      : `its schema threw: ${thrown instanceof Error ? thrown.message : "a value that is no Error"}`
+      : `its schema threw: ${thrownText(thrown)}`
     return Either.left(new InvalidValue({ place, field: "", reason: deep ? "NotJson" : "SchemaMismatch", problem }))
   }
 }
 
+/**
+ * `Schema.Void` takes every value. What such a step returns by the way (a provider's response, say) is not kept: later
+ * steps see what the type says, and an answer that is no JSON cannot fail a step that asked for none.
+ */
+const nothing: Codec<any> = {
+  gate: () => Effect.succeed({ value: undefined, text: null }),
+  gateUnvalidated: () => Effect.succeed({ value: undefined, text: null }),
+  decode: () => Either.right(undefined),
+  jsonSchema: () => JSONSchema.make(Schema.Void),
+  problem: () => null,
+}
+
 const effectCodec = <A, I>(schema: Schema.Schema<A, I, never>): Codec<A> => {
+  if (AST.isVoidKeyword(schema.ast)) return nothing
   const decodeUnknown = Schema.decodeUnknownEither(schema, { errors: "all" })
   const encodeUnknown = Schema.encodeUnknownEither(schema, { errors: "all" })
 
@@ -201,10 +217,9 @@ const issueOf = (place: string, issues: ReadonlyArray<StandardSchemaV1.Issue>): 
   return new InvalidValue({ place, field: renderField(path), reason: "SchemaMismatch", problem })
 }
 
-/** The JSON Schema side of a Standard Schema, which newer libraries offer. */
-interface WithJsonSchema {
-  readonly jsonSchema?: { readonly output?: (options: { readonly target: string }) => object }
-}
+/** By its method, not its class: a promise of another realm is one as well. */
+const isPromise = <A>(value: A | PromiseLike<A>): value is PromiseLike<A> =>
+  typeof (value as { then?: unknown } | null | undefined)?.then === "function"
 
 const standardCodec = <A>(schema: StandardSchemaV1<unknown, A>): Codec<A> => {
   const standard = schema["~standard"]
@@ -219,45 +234,29 @@ const standardCodec = <A>(schema: StandardSchemaV1<unknown, A>): Codec<A> => {
         )
 
   const gate: Codec<A>["gate"] = (given, options) => {
-    const started = guarded<StandardSchemaV1.Result<A> | Promise<StandardSchemaV1.Result<A>>>(options.place, () => {
+    const started = guarded<StandardSchemaV1.Result<A> | PromiseLike<StandardSchemaV1.Result<A>>>(options.place, () => {
       const hazard = findHazard(given)
       return hazard !== null ? Either.left(fromProblem(options.place, hazard)) : Either.right(standard.validate(given))
     })
     return Either.flatMap(started, (result) =>
-      result instanceof Promise
-        ? (Effect.tryPromise(() => result).pipe(
+      isPromise(result)
+        ? (Effect.tryPromise(() => Promise.resolve(result)).pipe(
             Effect.mapError((error) => {
-              const problem = `its schema's promise was rejected: ${String(error.error)}`
+              const problem = `its schema's promise was rejected: ${thrownText(error.error)}`
               return new InvalidValue({ place: options.place, field: "", reason: "SchemaMismatch", problem })
             }),
-            Effect.flatMap((settled) => finish(settled, options)),
+            Effect.flatMap((settled) => guarded(options.place, () => finish(settled, options))),
           ) as never)
         : guarded(options.place, () => finish(result, options)),
     )
-  }
-
-  const jsonSchema = (): { readonly schema: object } | { readonly problem: string } => {
-    const output = (standard as WithJsonSchema).jsonSchema?.output
-    if (output === undefined) return { schema: {} }
-    try {
-      return { schema: output({ target: "draft-2020-12" }) }
-    } catch (thrown) {
-      return { problem: (thrown as Error).message }
-    }
   }
 
   return {
     gate,
     gateUnvalidated: gate,
     decode,
-    jsonSchema: () => {
-      const result = jsonSchema()
-      return "schema" in result ? result.schema : {}
-    },
-    problem: () => {
-      const result = jsonSchema()
-      return "problem" in result ? result.problem : null
-    },
+    jsonSchema: () => standardJsonSchema(standard).schema,
+    problem: () => standardJsonSchema(standard).problem,
   }
 }
 
@@ -312,16 +311,14 @@ const memberText = (raw: unknown, key: string): string | null => {
 }
 
 interface Variant {
-  /** The key of the discriminating member, its value, and the key and codec of what it carries. */
-  readonly tag: string
+  /** The value of the discriminating member, and the key and codec of what it carries. */
   readonly on: string | boolean
   readonly key: string
   readonly codec: Codec<unknown>
 }
 
 /** A union told apart by one member, each variant with the codec of its content. */
-const variantsCodec = (variants: ReadonlyArray<Variant>): Codec<any> => {
-  const tag = variants[0]!.tag
+const variantsCodec = (tag: string, variants: ReadonlyArray<Variant>): Codec<any> => {
   const find = (value: unknown, place: string): Either.Either<Variant, InvalidValue> => {
     const on = (value as Record<string, unknown> | null | undefined)?.[tag]
     const found = variants.find((variant) => variant.on === on)
@@ -332,19 +329,21 @@ const variantsCodec = (variants: ReadonlyArray<Variant>): Codec<any> => {
             place,
             field: `.${tag}`,
             reason: "SchemaMismatch",
-            problem: `expected one of ${variants.map((v) => JSON.stringify(v.on)).join(", ")}, got ${JSON.stringify(on)}`,
+            problem: `expected one of ${variants.map((v) => JSON.stringify(v.on)).join(", ")}, got ${typeof on === "string" ? JSON.stringify(on) : typeof on}`,
           }),
         )
   }
+  const readVariant = (given: unknown, place: string) =>
+    Either.map(find(given, place), (variant) => ({
+      variant,
+      content: (given as Record<string, unknown>)[variant.key],
+    }))
   const through =
     (which: "gate" | "gateUnvalidated"): Codec<any>["gate"] =>
     (given, options) =>
-      Effect.flatMap(find(given, options.place), (variant) =>
+      Effect.flatMap(guarded(options.place, () => readVariant(given, options.place)), ({ variant, content }) =>
         Effect.map(
-          variant.codec[which]((given as Record<string, unknown>)[variant.key], {
-            ...options,
-            place: `${options.place}, at .${variant.key}`,
-          }),
+          variant.codec[which](content, { ...options, place: `${options.place}, at .${variant.key}` }),
           ({ text, value }) => ({
             value: { [tag]: variant.on, [variant.key]: value },
             text: `{${JSON.stringify(tag)}:${JSON.stringify(variant.on)}${member(variant.key, text)}}`,
@@ -374,14 +373,17 @@ const variantsCodec = (variants: ReadonlyArray<Variant>): Codec<any> => {
 
 /** `{ ok: true, value }` or `{ ok: false, error }`: the output of a settled operation. */
 export const outcomeCodec = <A, E>(success: Codec<A>, failure: Codec<E> | null): Codec<any> =>
-  variantsCodec([
-    { tag: "ok", on: true, key: "value", codec: success },
-    ...(failure === null ? [] : [{ tag: "ok", on: false, key: "error", codec: failure } as const]),
+  variantsCodec("ok", [
+    { on: true, key: "value", codec: success },
+    ...(failure === null ? [] : [{ on: false, key: "error", codec: failure } as const]),
   ])
 
 /** `{ case, payload }` or `{ case, result }`: one of several operations. */
 export const casesCodec = (key: "payload" | "result", cases: ReadonlyArray<readonly [string, Codec<any>]>): Codec<any> =>
-  variantsCodec(cases.map(([name, codec]) => ({ tag: "case", on: name, key, codec })))
+  variantsCodec(
+    "case",
+    cases.map(([name, codec]) => ({ on: name, key, codec })),
+  )
 
 /** The codec of an operation that may be left out: null as well. */
 export const nullableCodec = <A>(codec: Codec<A>): Codec<A | null> => ({

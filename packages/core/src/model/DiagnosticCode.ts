@@ -117,6 +117,9 @@ export type fragmentNameTaken<Step extends string> = `CRN104: the fragment's ste
 export const fragmentNameTaken = <Step extends string>(step: Step): fragmentNameTaken<Step> =>
   `CRN104: the fragment's step '${step}' is already taken; rename it in one of the two`
 
+export const operationNameTaken = (operation: string): string =>
+  `CRN104: operation name '${operation}' stands for two different operations; their handlers could not be told apart, rename one`
+
 export const nameUnusable = (what: string, name: string, reason: string): string =>
   `CRN104: ${what} ${JSON.stringify(name)} cannot be used: ${reason}`
 
@@ -150,6 +153,20 @@ export const fragmentNeedsResults = <Name extends string>(name: Name): fragmentN
 
 export type fragmentNeedsInput = "CRN107: the fragment needs another input than this workflow has"
 export const fragmentNeedsInput: fragmentNeedsInput = "CRN107: the fragment needs another input than this workflow has"
+
+export const emptyChoice = "CRN107: Operation.oneOf lists no operation; name at least one case"
+
+export const notAFragment =
+  "CRN107: .use was given something that is no fragment; make one with Workflow.fragment, whose function returns the flow"
+
+export const notAStep =
+  "CRN107: the steps of Plan.make must be a list of what Plan.step and Plan.perform give; something else stands there"
+
+export const outputNotSelected =
+  "CRN107: the output of the workflow has no function; give one from the context to the value, as the second argument"
+
+export const unreadable = (reason: string): string =>
+  `CRN107: a part of the workflow could not be read: ${reason}; build it with Workflow.make and plain values`
 
 export const missingPart = (step: string, part: string): string => `CRN107: step '${step}' has no ${part}`
 

@@ -55,7 +55,7 @@ export const checkId = (kind: InvalidId["kind"], id: unknown): Either.Either<str
   const problem = idProblem(id)
   return problem === null
     ? Either.right(id as string)
-    : Either.left(new InvalidId({ kind, id: typeof id === "string" ? id.slice(0, 300) : String(id), problem }))
+    : Either.left(new InvalidId({ kind, id: typeof id === "string" ? id.slice(0, 300) : typeof id, problem }))
 }
 
 // `~` first: it is the escape itself. The others are the delimiters of a path and of a key.

@@ -180,7 +180,9 @@ const compiled = (
 interface Owned {
   readonly run: RunRecord
   readonly since: number
-  readonly fiber: Fiber.RuntimeFiber<LoopEnd, unknown>
+  /** Set when the store grants it to somebody else: nothing of it may start any more. */
+  lost: boolean
+  fiber: Fiber.RuntimeFiber<LoopEnd, unknown> | null
 }
 
 /** The moving parts of one worker. */
@@ -189,7 +191,7 @@ interface Core {
   readonly store: CheckpointStoreService
   readonly lease: WorkerLease
   readonly runnables: ReadonlyMap<string, Runnable>
-  readonly env: Omit<RunEnv, "definition" | "plan">
+  readonly env: Omit<RunEnv, "definition" | "plan" | "leaseRemainingMs">
   readonly owned: Map<string, Owned>
   readonly scope: Scope.Scope
   draining: boolean
@@ -198,9 +200,11 @@ interface Core {
 /** Timers beyond this are left to polling: a worker keeps no timer for a run that sleeps for days. */
 const maxTimerMs = 60_000
 
-const afterEnd = (core: Core, run: RunRecord, exit: Exit.Exit<LoopEnd, unknown>): Effect.Effect<void> =>
+const afterEnd = (core: Core, entry: Owned, exit: Exit.Exit<LoopEnd, unknown>): Effect.Effect<void> =>
   Effect.gen(function* () {
-    core.owned.delete(run.runId)
+    const { run } = entry
+    // The same worker may have claimed the run anew after its lease had ended: that entry stays.
+    if (core.owned.get(run.runId) === entry) core.owned.delete(run.runId)
     yield* core.store.signals.send(ended(run.namespace, run.runId))
     // A place is free.
     yield* core.store.signals.send(runnable)
@@ -218,28 +222,40 @@ const afterEnd = (core: Core, run: RunRecord, exit: Exit.Exit<LoopEnd, unknown>)
 const execute = (core: Core, run: RunRecord): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { workflow, plan } = core.runnables.get(JSON.stringify([run.workflow, run.version]))!
-    const loop = runLoop({ ...core.env, definition: workflow.definition, plan }, run)
-    // Registered before it runs: its end must find it.
-    const watched = Effect.onExit(loop, (exit) => afterEnd(core, run, exit))
+    const entry: Owned = { run, since: performance.now(), lost: false, fiber: null }
+    core.owned.set(run.runId, entry)
+    const leaseRemainingMs = (): number => (entry.lost ? -1 : core.lease.remainingMs())
+    const loop = runLoop({ ...core.env, leaseRemainingMs, definition: workflow.definition, plan }, run)
+    const watched = Effect.onExit(loop, (exit) => afterEnd(core, entry, exit))
     // A daemon, not a child of the scope: a closing scope would interrupt it before it could drain.
-    const fiber = yield* Effect.forkDaemon(Effect.interruptible(watched))
-    core.owned.set(run.runId, { run, since: performance.now(), fiber })
+    entry.fiber = yield* Effect.forkDaemon(Effect.interruptible(watched))
   }).pipe(Effect.uninterruptible)
 
-/** X6: a run that the store no longer grants is stopped; its fiber records what it knows and starts nothing more. */
-const stopLost =
-  (core: Core) =>
-  (leases: ReadonlyArray<Lease>, askedAt: number): Effect.Effect<void> =>
-    Effect.gen(function* () {
-      const granted = new Map(leases.map((lease) => [lease.runId, lease]))
-      for (const { run, since, fiber } of core.owned.values()) {
-        const lease = granted.get(run.runId)
-        const held = lease?.fence === run.fence && lease.claimToken === run.claimToken
-        if (held || since >= askedAt) continue
-        yield* Effect.logWarning(`run '${run.runId}' was taken over by another worker; it stops here`)
-        yield* Fiber.interruptFork(fiber)
-      }
-    })
+/** X6: marks the runs that the store no longer grants. */
+const markLost =
+  (owned: ReadonlyMap<string, Owned>) =>
+  (leases: ReadonlyArray<Lease>, askedAt: number): void => {
+    const granted = new Map(leases.map((lease) => [lease.runId, lease]))
+    for (const entry of owned.values()) {
+      const lease = granted.get(entry.run.runId)
+      const held = lease?.fence === entry.run.fence && lease.claimToken === entry.run.claimToken
+      if (!held && entry.since < askedAt) entry.lost = true
+    }
+  }
+
+/** X6: stops the fibers of lost runs; they record what they know and start nothing more. */
+const stopLost = (owned: ReadonlyMap<string, Owned>): Effect.Effect<void> =>
+  Effect.suspend(() =>
+    Effect.forEach(
+      [...owned.values()].filter(({ lost }) => lost),
+      ({ run, fiber }) =>
+        Effect.zipRight(
+          Effect.logWarning(`run '${run.runId}' was taken over by another worker; it stops here`),
+          fiber === null ? Effect.void : Fiber.interruptFork(fiber),
+        ),
+      { discard: true },
+    ),
+  )
 
 const claimOnce = (core: Core): Effect.Effect<number, StoreError> =>
   Effect.gen(function* () {
@@ -269,7 +285,7 @@ const keepClaiming = (core: Core, wake: Listener): Effect.Effect<never> =>
 const stop = (core: Core): Effect.Effect<void> =>
   Effect.gen(function* () {
     core.draining = true
-    const fibers = [...core.owned.values()].map(({ fiber }) => fiber)
+    const fibers = [...core.owned.values()].flatMap(({ fiber }) => (fiber === null ? [] : [fiber]))
     yield* Fiber.awaitAll(fibers).pipe(Effect.interruptible, Effect.timeoutOption(core.settings.drainMs))
     // What is still at work is interrupted, and given a moment to record what it knows.
     yield* Effect.forEach(fibers, Fiber.interruptFork)
@@ -289,7 +305,8 @@ const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>
     const faults = yield* Faults
     const made = yield* settings(options)
     const runnables = yield* compiled(options.workflows, store, context)
-    const lease = makeWorkerLease(store, faults, randomUUID(), made.leaseMs)
+    const owned = new Map<string, Owned>()
+    const lease = makeWorkerLease(store, faults, randomUUID(), made.leaseMs, markLost(owned))
     const scope = yield* Effect.scope
     const core: Core = {
       settings: made,
@@ -300,17 +317,16 @@ const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>
         store,
         context,
         faults,
-        leaseRemainingMs: lease.remainingMs,
         maxValueLength: made.maxValueLength,
         draining: () => core.draining,
       },
-      owned: new Map(),
+      owned,
       scope,
       draining: false,
     }
     const wake = yield* store.signals.listen(runnable)
     yield* lease.beat
-    const beating = yield* Effect.forkDaemon(keepBeating(lease, made.leaseMs, stopLost(core)))
+    const beating = yield* Effect.forkDaemon(keepBeating(lease, made.leaseMs, stopLost(owned)))
     const claiming = yield* Effect.forkDaemon(keepClaiming(core, wake))
     yield* Effect.addFinalizer(() =>
       // Heartbeats go on while steps drain: what they do must stay ours until it is released.

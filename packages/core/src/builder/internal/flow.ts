@@ -2,6 +2,7 @@
 import * as Either from "effect/Either"
 import { compile } from "../../compiler/Compiler.js"
 import type { Definition, Node } from "../../dsl/Definition.js"
+import { notAFragment } from "../../model/DiagnosticCode.js"
 import type { Workflow } from "../Workflow.js"
 
 interface UntypedFlow {
@@ -14,12 +15,12 @@ interface UntypedFlow {
 
 const definitions = new WeakMap<object, Definition>()
 
-const stepNode = (name: string, spec: any, run: any): Node => {
+export const stepNode = (name: string, spec: any, run: any): Node => {
   const { effects, output, ...options } = spec ?? {}
   return { kind: "step", name, effects, output, options, run }
 }
 
-const performNode = (name: string, operation: any, spec: any): Node => {
+export const performNode = (name: string, operation: any, spec: any): Node => {
   const { payload, optional, settle, compensate, ...options } = spec ?? {}
   return {
     kind: "perform",
@@ -33,7 +34,7 @@ const performNode = (name: string, operation: any, spec: any): Node => {
   }
 }
 
-const close = (definition: Definition): Workflow<any, any, any, any> => {
+export const close = (definition: Definition): Workflow<any, any, any, any> => {
   const plan = compile(definition)
   return {
     name: definition.name,
@@ -50,7 +51,13 @@ const flowOf = (definition: Definition): UntypedFlow => {
   const flow: UntypedFlow = {
     step: (name, spec, run) => add(stepNode(name, spec, run)),
     perform: (name, operation, spec) => add(performNode(name, operation, spec)),
-    use: (fragment) => add(...((fragment?.nodes ?? []) as ReadonlyArray<Node>)),
+    use: (fragment) =>
+      Array.isArray(fragment?.nodes)
+        ? add(...(fragment.nodes as ReadonlyArray<Node>))
+        : flowOf({
+            ...definition,
+            misuses: [...(definition.misuses ?? []), { code: "CRN107", step: null, message: notAFragment }],
+          }),
     output: (schema, select) => ({ compile: () => close({ ...definition, output: { schema, select } }) }),
     compile: () => close(definition),
   }
@@ -58,14 +65,19 @@ const flowOf = (definition: Definition): UntypedFlow => {
   return flow
 }
 
-export const emptyFlow = (name: string, options: any): UntypedFlow =>
-  flowOf({
-    name,
-    version: options?.version,
-    input: options?.input,
-    failure: options?.failure ?? null,
-    nodes: [],
-    output: null,
-  })
+export const emptyDefinition = (name: string, options: any): Definition => ({
+  name,
+  version: options?.version,
+  input: options?.input,
+  failure: options?.failure ?? null,
+  nodes: [],
+  output: null,
+})
 
-export const nodesOf = (flow: object): ReadonlyArray<Node> => definitions.get(flow)?.nodes ?? []
+export const emptyFlow = (name: string, options: any): UntypedFlow => flowOf(emptyDefinition(name, options))
+
+/** The nodes of a flow; null where the value is no flow. A misuse inside it makes the whole fragment unusable. */
+export const nodesOf = (flow: object): ReadonlyArray<Node> | null => {
+  const definition = definitions.get(flow)
+  return definition === undefined || definition.misuses !== undefined ? null : definition.nodes
+}

@@ -47,6 +47,10 @@ const node = (from: Node): PlanNode => {
   }
 }
 
+/** The order of a schema's fields shows in its list of required ones, and means nothing. */
+const sorted = (key: string, value: unknown): unknown =>
+  key === "required" && Array.isArray(value) ? [...(value as ReadonlyArray<unknown>)].sort() : value
+
 export const lower = (definition: Definition): Plan => {
   const plan = {
     format: planFormat,
@@ -57,5 +61,7 @@ export const lower = (definition: Definition): Plan => {
     failure: definition.failure === null ? null : codecOf(definition.failure).jsonSchema(),
     nodes: definition.nodes.map(node),
   } as const
-  return { ...plan, hash: fingerprint(canonicalText(JSON.stringify(plan))) }
+  const text = JSON.stringify(plan)
+  // Read back: schema libraries may leave undefined members or prototypes of their own, and a plan is plain data.
+  return { ...(JSON.parse(text) as typeof plan), hash: fingerprint(canonicalText(JSON.stringify(JSON.parse(text, sorted)))) }
 }

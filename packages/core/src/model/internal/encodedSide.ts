@@ -23,9 +23,11 @@ const unionProblem = (types: ReadonlyArray<AST.AST>, seen: Seen): string | null 
   return null
 }
 
+const mayBeUndefined = (type: AST.AST): boolean =>
+  (AST.isUnion(type) ? type.types : [type]).some((t) => AST.isUndefinedKeyword(t))
+
 const elementProblem = (type: AST.AST, seen: Seen): string | null => {
-  const types = AST.isUnion(type) ? type.types : [type]
-  if (types.some((t) => AST.isUndefinedKeyword(t))) return "undefined in a list becomes null in JSON"
+  if (mayBeUndefined(type)) return "undefined in a list becomes null in JSON"
   return astProblem(type, seen)
 }
 
@@ -79,6 +81,8 @@ const astProblem = (ast: AST.AST, seen: Seen): string | null => {
       }
       for (const index of ast.indexSignatures) {
         if (AST.isSymbolKeyword(index.parameter)) return "symbol keys have no JSON form"
+        // Unlike a named key, one that is absent because its value was undefined cannot be told from no key at all.
+        if (mayBeUndefined(index.type)) return ".*: a key whose value is undefined becomes an absent key in JSON"
         const problem = memberProblem("*", index.type, false, seen)
         if (problem !== null) return problem
       }

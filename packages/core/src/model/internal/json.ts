@@ -4,6 +4,8 @@
  * Kept as it was: key order, unusual keys, NUL and lone surrogates (as escapes), and minus zero.
  */
 
+import { thrownText } from "./thrownText.js"
+
 /** What is wrong with a value, and where. `field` reads like `.lines[3].due`. */
 export interface JsonProblem {
   readonly reason: "NotJson" | "Circular"
@@ -57,11 +59,12 @@ const caught = (thrown: unknown): JsonProblem => {
   if (thrown instanceof RangeError) {
     return { reason: "NotJson", field: "", problem: "it is nested too deeply to be written; flatten it" }
   }
-  return { reason: "NotJson", field: "", problem: `it could not be read: ${String((thrown as Error)?.message ?? thrown)}` }
+  return { reason: "NotJson", field: "", problem: `it could not be read: ${thrownText(thrown)}` }
 }
 
 interface Walk {
-  minusZero: boolean
+  /** JSON.stringify would change something: a minus zero, or a `toJSON` that it would call. */
+  needsExact: boolean
 }
 
 const walkEncoded = (value: unknown, path: Array<PropertyKey>, above: Set<object>, walk: Walk): void => {
@@ -71,7 +74,7 @@ const walkEncoded = (value: unknown, path: Array<PropertyKey>, above: Set<object
       return
     case "number":
       if (!Number.isFinite(value)) refuse("NotJson", path, `${value} would become null in JSON`)
-      if (value === 0 && Object.is(value, -0)) walk.minusZero = true
+      if (value === 0 && Object.is(value, -0)) walk.needsExact = true
       return
     case "undefined":
       refuse("NotJson", path, "undefined would become null in JSON; use Schema.NullOr or leave the key out")
@@ -88,6 +91,8 @@ const walkEncoded = (value: unknown, path: Array<PropertyKey>, above: Set<object
   const object = value as object
   if (above.has(object)) refuse("Circular", path, "it contains itself")
   above.add(object)
+  // An enumerable one is refused as a function below; this one is hidden or inherited.
+  if (typeof (object as { toJSON?: unknown }).toJSON === "function") walk.needsExact = true
   if (Array.isArray(object)) {
     for (let i = 0; i < object.length; i++) {
       path.push(i)
@@ -98,6 +103,7 @@ const walkEncoded = (value: unknown, path: Array<PropertyKey>, above: Set<object
     if (!isPlain(object)) {
       refuse("NotJson", path, `${className(object)} has no JSON form; use a schema that encodes it`)
     }
+    if (Object.getOwnPropertySymbols(object).length > 0) refuse("NotJson", path, "a symbol key has no JSON form")
     for (const key of Object.keys(object)) {
       const member = (object as Record<string, unknown>)[key]
       // A key whose value is undefined is written as an absent key, which every schema reads the same way.
@@ -110,7 +116,7 @@ const walkEncoded = (value: unknown, path: Array<PropertyKey>, above: Set<object
   above.delete(object)
 }
 
-// JSON.stringify writes -0 as 0; JSON.parse reads "-0" back. Used only where a minus zero was seen.
+// JSON.stringify writes -0 as 0, though JSON.parse reads "-0" back, and calls `toJSON`. Slower, so used only where needed.
 const writeExact = (value: unknown): string => {
   if (typeof value === "number") return Object.is(value, -0) ? "-0" : JSON.stringify(value)
   if (value === null || typeof value !== "object") return JSON.stringify(value)
@@ -129,10 +135,9 @@ const writeExact = (value: unknown): string => {
 export const toJsonText = (value: unknown): { readonly text: string | null } | JsonProblem => {
   if (value === undefined) return { text: null }
   try {
-    const walk: Walk = { minusZero: false }
+    const walk: Walk = { needsExact: false }
     walkEncoded(value, [], new Set(), walk)
-    // `toJSON` cannot interfere: functions were refused, and only plain objects are left.
-    return { text: walk.minusZero ? writeExact(value) : JSON.stringify(value) }
+    return { text: walk.needsExact ? writeExact(value) : JSON.stringify(value) }
   } catch (thrown) {
     return caught(thrown)
   }

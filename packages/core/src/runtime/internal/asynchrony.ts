@@ -16,7 +16,8 @@ export interface LazySignal {
   readonly abort: () => void
 }
 
-export const lazySignal = (): LazySignal => {
+/** `onAbort` runs first, once. */
+export const lazySignal = (onAbort: () => void = () => {}): LazySignal => {
   let controller: AbortController | null = null
   let aborted = false
   const make = (): AbortController => {
@@ -27,7 +28,9 @@ export const lazySignal = (): LazySignal => {
   return {
     get: () => make().signal,
     abort: () => {
+      if (aborted) return
       aborted = true
+      onAbort()
       controller?.abort()
     },
   }
@@ -49,7 +52,12 @@ export const fromPromise = (
     )
     return Effect.suspend(() => {
       signal.abort()
-      return Effect.promise(() => Promise.resolve(settled)).pipe(Effect.timeoutOption(graceMs), Effect.asVoid)
+      // Interruptible, although finalizers are not: otherwise the limit would wait for the promise as well.
+      return Effect.promise(() => Promise.resolve(settled)).pipe(
+        Effect.interruptible,
+        Effect.timeoutOption(graceMs),
+        Effect.asVoid,
+      )
     })
   })
 

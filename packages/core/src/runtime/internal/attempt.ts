@@ -5,6 +5,7 @@ import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Runtime from "effect/Runtime"
+import * as FiberId from "effect/FiberId"
 import type { PerformNode, StepNode } from "../../dsl/Definition.js"
 import { CurrentStep } from "../../dsl/internal/currentStep.js"
 import { outputCodec } from "../../dsl/internal/outputCodec.js"
@@ -14,11 +15,12 @@ import { codecOf, type Gated } from "../../model/Codec.js"
 import { performedNone } from "../../model/DiagnosticCode.js"
 import { InvalidValue, StepMisuse, StepThrew, StepTimeout } from "../../model/Errors.js"
 import { toJsonText } from "../../model/internal/json.js"
+import type { EffectRecord } from "../../model/Records.js"
 import { fromReturned, lazySignal } from "./asynchrony.js"
 import { stepContext } from "./context.js"
 import type { Attempt } from "./decide.js"
 import { primary } from "./errorDetails.js"
-import { noOperation, performIn, type OperationState, type Stop } from "./perform.js"
+import { noOperation, performEnded, performIn, type OperationState, type Stop } from "./perform.js"
 import type { RunSession } from "./session.js"
 
 /** How an attempt ended. What it knows of its operation stands in `operation`. */
@@ -45,19 +47,25 @@ const promisePerform = (
   Effect.map(Effect.runtime<never>(), (runtime) => (operation: AnyOperation, payload: unknown): Promise<unknown> => {
     const fiber = Runtime.runFork(runtime)(perform(operation, payload))
     fibers.push(fiber)
-    return new Promise((settle, reject) => {
+    const promise = new Promise((settle, reject) => {
       fiber.addObserver((exit) => {
         if (Exit.isSuccess(exit)) settle(exit.value)
         else reject(primary(exit.cause).error)
       })
     })
+    // Who awaits it is told. For who does not, the attempt is: a rejection that nobody handles would end the process.
+    promise.catch(() => {})
+    return promise
   })
 
 const stepBody = (session: RunSession, attempt: Attempt, node: StepNode, state: OperationState): Body =>
   Effect.gen(function* () {
     const perform = performIn(session, attempt, state)
     const fibers: Array<Fiber.RuntimeFiber<unknown, unknown>> = []
-    const signal = lazySignal()
+    const signal = lazySignal(() => {
+      state.closed = true
+      for (const fiber of fibers) fiber.unsafeInterruptAsFork(FiberId.none)
+    })
     const context = stepContext({
       input: { text: session.run.input, codec: codecOf(session.env.definition.input) },
       available: session.available,
@@ -68,14 +76,15 @@ const stepBody = (session: RunSession, attempt: Attempt, node: StepNode, state: 
       Object.defineProperty(context, "perform", { value: yield* promisePerform(perform, fibers), enumerable: true })
     }
     const services = Context.add(session.env.context, CurrentStep, { perform })
-    const value = yield* fromReturned(() => node.run(context), signal, node.name).pipe(
+    const ended = fromReturned(() => node.run(context), signal, node.name).pipe(
       Effect.scoped,
       Effect.provide(services),
-      Effect.onInterrupt(() => Fiber.interruptAll(fibers)),
+      Effect.exit,
     )
     // A function that did not wait for what it performed: the attempt does, so that no outcome is lost.
-    yield* Fiber.awaitAll(fibers)
-    return value
+    return yield* Effect.flatten(Effect.zipLeft(ended, Fiber.awaitAll(fibers))).pipe(
+      Effect.onInterrupt(() => Fiber.interruptAll(fibers)),
+    )
   })
 
 const performBody = (session: RunSession, attempt: Attempt, node: PerformNode, state: OperationState): Body =>
@@ -126,12 +135,24 @@ const rawText = (given: unknown): string | null => {
   return "text" in written ? written.text : null
 }
 
-/** What ends an attempt although its function may have gone on: a stop, or an operation without a known outcome. */
+/**
+ * What ends an attempt although its function may have gone on: a stop, or an operation without a known outcome. The
+ * latter first where the stop would fail the run: its policy resolves it before (X5).
+ */
 const stopOf = (state: OperationState): Stop | null =>
-  state.stop ??
-  (state.intent !== null && state.outcome === null
+  state.intent !== null && state.outcome === null && (state.stop === null || state.stop._tag === "Misuse")
     ? { _tag: "Unknown", problem: "the step ended before its operation was answered", sends: state.intent.sends }
-    : null)
+    : state.stop
+
+/** X4: an operation was about to be sent, and this time the step performs none. */
+const forgotten = (effect: EffectRecord): Stop => ({
+  _tag: "Park",
+  park: {
+    reason: "IntentMismatch",
+    step: effect.path,
+    problem: `the intent under key ${effect.idempotencyKey} records operation '${effect.operation}', and the step would now perform nothing`,
+  },
+})
 
 const finish = (
   session: RunSession,
@@ -148,6 +169,9 @@ const finish = (
     if (node.kind === "perform" && unsettled(node, state)) {
       return { _tag: "Failed", error: state.outcome!.value, defect: false }
     }
+    if (attempt.effect !== null && state.performed === null) {
+      return { _tag: "Stopped", stop: forgotten(attempt.effect) }
+    }
     const declares = attempt.node.effects.find((effect) => effect.kind === "external")
     if (node.kind === "step" && declares !== undefined && state.performed === null) {
       const problem = performedNone(node.name, declares.name)
@@ -160,6 +184,15 @@ const finish = (
     if (Either.isLeft(gated)) return { _tag: "Rejected", error: gated.left, raw: rawText(exit.value) }
     yield* session.reach("afterGate", node.name, attempt.attempt)
     return { _tag: "Passed", output: gated.right, durationMs: Math.max(0, Math.round(performance.now() - startedAt)) }
+  })
+
+/** What a step has put into a fiber of its own ends with the attempt, too. */
+const abandon = (state: OperationState): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    state.closed = true
+    if (state.underWay === null) return Effect.void
+    const { fiber, ended } = state.underWay
+    return Effect.zipRight(Fiber.interruptFork(fiber), ended.await)
   })
 
 /**
@@ -181,5 +214,7 @@ export const runAttempt = (
       Effect.annotateLogs({ step: node.name, attempt: attempt.attempt }),
       Effect.exit,
     )
+    state.closed = true
+    yield* performEnded(state)
     return yield* finish(session, attempt, state, exit, startedAt)
-  })
+  }).pipe(Effect.onInterrupt(() => abandon(state)))

@@ -60,6 +60,8 @@ export const resultsView = (
     set: readOnly,
     defineProperty: readOnly,
     deleteProperty: readOnly,
+    preventExtensions: readOnly,
+    setPrototypeOf: readOnly,
   })
 }
 

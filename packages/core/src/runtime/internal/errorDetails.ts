@@ -10,7 +10,9 @@ const maxCauses = 8
 
 const clip = (text: string): string => (text.length > maxText ? `${text.slice(0, maxText)}…` : text)
 
-const property = (value: object, key: string): unknown => {
+/** A property of any thrown value; undefined where there is none, or where asking for it throws. */
+export const property = (value: unknown, key: string): unknown => {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) return undefined
   try {
     return (value as Record<string, unknown>)[key]
   } catch {
@@ -62,4 +64,4 @@ export const primary = (cause: Cause.Cause<unknown>): { readonly defect: boolean
 
 /** What a function really threw, without the wrapper that says where. */
 export const unwrapThrown = (error: unknown): unknown =>
-  (error as { _tag?: unknown } | null | undefined)?._tag === "StepThrew" ? (error as { thrown: unknown }).thrown : error
+  property(error, "_tag") === "StepThrew" ? property(error, "thrown") : error

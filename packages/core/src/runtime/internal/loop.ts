@@ -23,7 +23,7 @@ import { decide, type Attempt } from "./decide.js"
 import { errorDetails, unwrapThrown } from "./errorDetails.js"
 import { noOperation, type OperationState, type Stop } from "./perform.js"
 import { inProcessMs, resendDelayMs, retryDelayMs } from "./retry.js"
-import { RunSession, shownMs, type RunEnv } from "./session.js"
+import { persisting, RunSession, shownMs, type RunEnv } from "./session.js"
 
 /** How a run left this worker. `wakeInMs`: when it is due again, null for not by itself. */
 export type LoopEnd =
@@ -162,6 +162,17 @@ const failRun = (
   output: string | null = null,
 ) =>
   Effect.gen(function* () {
+    const { effect, node } = attempt
+    if (effect?.state === "intended" && state.outcome === null) {
+      // X5: no run fails over an operation that may have happened.
+      const problem = `the step failed before it could resolve '${effect.operation}' under key ${effect.idempotencyKey}, whose outcome is unknown: ${errorDetails(unwrapThrown(error)).message}`
+      return yield* park(
+        session,
+        attempt,
+        { reason: "OutcomeUnknown", step: node.path, problem },
+        { attempts: [attemptRow(attempt, kind, error, null, output)] },
+      )
+    }
     const failure = yield* failureRecord(session, attempt, error, state)
     yield* committed(session, attempt, {
       run: leave("failed", attempt.node.path, { failure }),
@@ -401,7 +412,8 @@ const turn = (session: RunSession): Effect.Effect<Turn, Failure> =>
 export const runLoop = (env: RunEnv, run: RunRecord): Effect.Effect<LoopEnd, Failure> =>
   Effect.gen(function* () {
     yield* env.faults.reach("afterClaim", { runId: run.runId, step: "", attempt: 0 })
-    const state = yield* Effect.catchTag(env.store.load(run.namespace, run.runId), "RunNotFound", () =>
+    const load = persisting(env, env.store.load(run.namespace, run.runId))
+    const state = yield* Effect.catchTag(load, "RunNotFound", () =>
       // Claimed a moment ago and gone: purged. There is nothing left to own.
       Effect.succeed(null),
     )

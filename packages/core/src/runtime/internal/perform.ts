@@ -12,16 +12,19 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
+import { CurrentStep } from "../../dsl/internal/currentStep.js"
+import type { Node } from "../../dsl/Definition.js"
 import { handlerTag, type AnyOperation, type HandlerContext, type MemberOperation } from "../../dsl/Operation.js"
-import { performedTwice, undeclaredOperation } from "../../model/DiagnosticCode.js"
-import { LeaseLost, NotPerformed, StepMisuse, type InvalidValue, type StoreError } from "../../model/Errors.js"
+import { performedOutside, performedTwice, undeclaredOperation } from "../../model/DiagnosticCode.js"
+import { NotPerformed, StepMisuse, StepThrew, type InvalidValue, type LeaseLost, type StoreError } from "../../model/Errors.js"
 import { fingerprint, idempotencyKey } from "../../model/Ids.js"
 import { canonicalText } from "../../model/internal/json.js"
 import type { EffectRecord, EffectState, ParkRecord } from "../../model/Records.js"
 import type { EffectWrite } from "../../store/CheckpointDriver.js"
 import { fromPromise, lazySignal } from "./asynchrony.js"
 import type { Attempt } from "./decide.js"
-import { errorDetails, primary, unwrapThrown } from "./errorDetails.js"
+import { errorDetails, primary, property, unwrapThrown } from "./errorDetails.js"
 import { shownMs, type RunSession } from "./session.js"
 
 /** Time kept free at the end of a key window, for clocks that differ and for the way to the provider. */
@@ -48,9 +51,24 @@ export interface OperationState {
   intent: EffectWrite | null
   outcome: Outcome | null
   stop: Stop | null
+  /** The perform that has begun and not ended, in whatever fiber its step has put it. */
+  underWay: { readonly fiber: Fiber.RuntimeFiber<any, any>; readonly ended: Effect.Latch } | null
+  /** The step has ended or is being interrupted: nothing more may be performed in its name. */
+  closed: boolean
 }
 
-export const noOperation = (): OperationState => ({ performed: null, intent: null, outcome: null, stop: null })
+export const noOperation = (): OperationState => ({
+  performed: null,
+  intent: null,
+  outcome: null,
+  stop: null,
+  underWay: null,
+  closed: false,
+})
+
+/** Waits for a perform that its step did not wait for, so that no outcome is lost. */
+export const performEnded = (state: OperationState): Effect.Effect<void> =>
+  Effect.suspend(() => (state.underWay === null ? Effect.void : state.underWay.ended.await))
 
 /** Ends the step's function. The loop looks at `stop`, not at what the function makes of this defect. */
 class StepStopped {
@@ -81,8 +99,12 @@ const recordIntent = (send: Send, write: EffectWrite): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { session, attempt, state } = send
     yield* session.reach("beforeIntent", attempt.node.name, attempt.attempt)
-    yield* Effect.catchAll(session.commit({ run: session.running(attempt.node.path), effects: [write] }), lost(state))
-    state.intent = write
+    // One piece: a timeout between the two would leave an intent that this attempt does not know of.
+    yield* session.commit({ run: session.running(attempt.node.path), effects: [write] }).pipe(
+      Effect.tap(() => Effect.sync(() => (state.intent = write))),
+      Effect.uninterruptible,
+      Effect.catchAll(lost(state)),
+    )
     yield* session.reach("afterIntent", attempt.node.name, attempt.attempt)
   })
 
@@ -135,7 +157,7 @@ const classify = (send: Send, exit: Exit.Exit<unknown, unknown>): Effect.Effect<
     if (Cause.isInterruptedOnly(exit.cause)) return yield* Effect.failCause(exit.cause as Cause.Cause<never>)
     const { defect, error: failed } = primary(exit.cause)
     const error = unwrapThrown(failed)
-    if (!defect && (error as { _tag?: unknown })?._tag === "NotPerformed") {
+    if (!defect && property(error, "_tag") === "NotPerformed") {
       return { state: "notPerformed", text: JSON.stringify(errorDetails(error)), value: error }
     }
     if (!defect && operation.codecs.failure !== null) {
@@ -156,37 +178,70 @@ const callHandler = (send: Send, payload: unknown, context: Omit<HandlerContext,
         return signal.get()
       },
     }
-    const result = handler.run(payload, handlerContext)
-    return Effect.isEffect(result)
-      ? Effect.onInterrupt(result, () => Effect.sync(signal.abort))
-      : fromPromise(Promise.resolve(result), signal, send.attempt.node.name)
+    const step = send.attempt.node.name
+    let result: ReturnType<typeof handler.run>
+    try {
+      result = handler.run(payload, handlerContext)
+    } catch (thrown) {
+      return Effect.fail(new StepThrew({ step, thrown }))
+    }
+    if (!Effect.isEffect(result)) return fromPromise(Promise.resolve(result), signal, step)
+    // A handler is no part of the step: what it performed would have no intent of its own.
+    return Effect.mapInputContext(
+      Effect.onInterrupt(result, () => Effect.sync(signal.abort)),
+      (context: Context.Context<never>) => Context.omit(CurrentStep)(context as never) as Context.Context<never>,
+    )
+  })
+
+/** The handler's end. An answer that came in while it was being interrupted is an answer all the same (X6). */
+const answerOf = (
+  send: Send,
+  call: Effect.Effect<unknown, unknown>,
+  timeout: unknown,
+): Effect.Effect<Exit.Exit<unknown, unknown>> =>
+  Effect.suspend(() => {
+    const heard: Array<Exit.Exit<unknown, unknown>> = []
+    return call.pipe(
+      Effect.onExit((exit) => Effect.sync(() => void heard.push(exit))),
+      Effect.timeoutFail({ duration: send.member.timeoutMs, onTimeout: () => timeout }),
+      Effect.interruptible,
+      Effect.exit,
+      Effect.map((exit) => heard.find(Exit.isSuccess) ?? exit),
+    )
   })
 
 const perform = (send: Send, intent: EffectWrite): Effect.Effect<Outcome> =>
   Effect.gen(function* () {
     const { session, attempt, state, member, operation } = send
+    const timeout = Symbol("timeout")
     // The recorded payload is what is sent, on the first attempt as on a resume.
     const decoded = operation.codecs.payload.decode(intent.payload, `recorded payload of '${member.name}'`)
     if (Either.isLeft(decoded)) return yield* parkAt(send, "IncompatibleCheckpoint", decoded.left.message)
     const payload: unknown = member.case === null ? decoded.right : (decoded.right as { payload: unknown }).payload
-    const timeout = Symbol("timeout")
     // Between this check and the handler lies no other await: a lease that has ended starts nothing.
     yield* session.reach("beforeEffect", attempt.node.name, attempt.attempt)
     if (session.env.leaseRemainingMs() <= 0) {
       return yield* stopWith(state, { _tag: "Lost", error: session.leaseLost() })
     }
-    const exit = yield* callHandler(send, payload, {
+    const call = callHandler(send, payload, {
       idempotencyKey: intent.idempotencyKey,
       fence: session.lease.fence,
       attempt: attempt.attempt,
-    }).pipe(Effect.timeoutFail({ duration: member.timeoutMs, onTimeout: (): unknown => timeout }), Effect.exit)
-    if (Exit.isFailure(exit) && primary(exit.cause).error === timeout) {
-      const problem = `no answer within ${shownMs(member.timeoutMs)}`
-      return yield* stopWith(state, { _tag: "Unknown", problem, sends: intent.sends })
-    }
-    const outcome = yield* classify(send, exit)
-    // Known from here on: whatever happens to this attempt, the outcome is recorded.
-    state.outcome = outcome
+    })
+    // No interruption between the answer and what this attempt knows of it: from there on it is recorded, whatever comes.
+    const outcome = yield* answerOf(send, call, timeout).pipe(
+      Effect.flatMap((exit) =>
+        Exit.isFailure(exit) && primary(exit.cause).error === timeout
+          ? stopWith(state, {
+              _tag: "Unknown",
+              problem: `no answer within ${shownMs(member.timeoutMs)}`,
+              sends: intent.sends,
+            })
+          : classify(send, exit),
+      ),
+      Effect.tap((known) => Effect.sync(() => (state.outcome = known))),
+      Effect.uninterruptible,
+    )
     yield* session.reach("afterEffect", attempt.node.name, attempt.attempt)
     return outcome
   })
@@ -282,19 +337,36 @@ const begin = (send: Omit<Send, "member">, payload: unknown): Effect.Effect<unkn
     return yield* handOn(yield* perform(full, intent))
   })
 
+/** The operation itself, not another one of its name: that one's payload has another schema. */
+const declares = (node: Node, operation: AnyOperation): boolean =>
+  node.kind === "perform" ? node.operation === operation : node.effects.includes(operation)
+
 /** What `Op.perform(payload)` does in this attempt. */
 export const performIn =
   (session: RunSession, attempt: Attempt, state: OperationState) =>
   (operation: AnyOperation, payload: unknown): Effect.Effect<unknown, unknown> =>
-    Effect.suspend(() => {
+    Effect.withFiberRuntime((fiber) => {
       const step = attempt.node.name
-      const misuse = (code: "CRN102" | "CRN109", problem: string) =>
-        stopWith(state, { _tag: "Misuse", error: new StepMisuse({ step, code, problem }) })
-      const name = operation.name as string
-      if (!attempt.node.effects.some((effect) => effect.kind === "external" && effect.name === name)) {
-        return misuse("CRN102", undeclaredOperation(step, name))
+      const refusal = (code: "CRN102" | "CRN109", problem: string) => new StepMisuse({ step, code, problem })
+      const misuse = (error: StepMisuse) => {
+        state.stop ??= { _tag: "Misuse", error }
+        // The first one is heard out: dying at once would interrupt it halfway, and its outcome would be unknown.
+        return Effect.zipRight(performEnded(state), stopWith(state, { _tag: "Misuse", error }))
       }
-      if (state.performed !== null) return misuse("CRN109", performedTwice(step, name))
+      const name = operation.name as string
+      if (state.closed) return Effect.die(refusal("CRN109", performedOutside(name)))
+      if (!declares(session.node(attempt.node.path), operation)) {
+        return misuse(refusal("CRN102", undeclaredOperation(step, name)))
+      }
+      if (state.performed !== null) return misuse(refusal("CRN109", performedTwice(step, name)))
       state.performed = name
-      return begin({ session, attempt, state, operation }, payload)
+      const ended = Effect.unsafeMakeLatch()
+      state.underWay = { fiber: fiber as Fiber.RuntimeFiber<any, any>, ended }
+      return Effect.ensuring(
+        begin({ session, attempt, state, operation }, payload),
+        Effect.suspend(() => {
+          state.underWay = null
+          return ended.open
+        }),
+      )
     })

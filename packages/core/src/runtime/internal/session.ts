@@ -37,6 +37,19 @@ const append = <V>(map: Map<string, Array<V>>, key: string, value: V): void => {
   else list.push(value)
 }
 
+/** Store calls of one run: what may pass is retried while the lease holds, and no longer (W6). */
+export const persisting = <A, E>(
+  env: Pick<RunEnv, "leaseRemainingMs">,
+  call: Effect.Effect<A, E | StoreError>,
+): Effect.Effect<A, E | StoreError> =>
+  Effect.retry(call, {
+    schedule: patience,
+    while: (error) =>
+      (error as Partial<StoreError>)._tag === "StoreError" &&
+      (error as StoreError).isRetryable &&
+      env.leaseRemainingMs() > 0,
+  })
+
 type Parts = Pick<Commit, "run"> & Partial<Pick<Commit, "steps" | "effects" | "attempts">>
 
 export class RunSession implements Records {
@@ -85,15 +98,8 @@ export class RunSession implements Records {
     return this.env.faults.reach(point, { runId: this.run.runId, step, attempt })
   }
 
-  /** Store calls of this run: what may pass is retried while the lease holds, and no longer (W6). */
   persist<A, E>(call: Effect.Effect<A, E | StoreError>): Effect.Effect<A, E | StoreError> {
-    return Effect.retry(call, {
-      schedule: patience,
-      while: (error) =>
-        (error as Partial<StoreError>)._tag === "StoreError" &&
-        (error as StoreError).isRetryable &&
-        this.env.leaseRemainingMs() > 0,
-    })
+    return persisting(this.env, call)
   }
 
   /** X2: the only way to write this run. `seq` moves when the store has it, never before. */

@@ -16,8 +16,8 @@ export interface WorkerLease {
   readonly workerId: string
   /** Milliseconds left, by this process's monotonic clock; negative once it has ended. */
   readonly remainingMs: () => number
-  /** One heartbeat: prolongs the lease and returns the leases that the store grants. */
-  readonly beat: Effect.Effect<ReadonlyArray<Lease>, StoreError>
+  /** One heartbeat: prolongs the lease, after `onGranted` was told what the store grants. */
+  readonly beat: Effect.Effect<void, StoreError>
 }
 
 /** Process time that a stopped clock cannot fake: `performance.now` goes on while the process is stopped. */
@@ -28,6 +28,8 @@ export const makeWorkerLease = (
   faults: FaultsService,
   workerId: string,
   leaseMs: number,
+  /** Runs claimed after `askedAt` may be missing from `leases`. */
+  onGranted: (leases: ReadonlyArray<Lease>, askedAt: number) => void,
 ): WorkerLease => {
   let endsAt = monotonicMs()
   return {
@@ -37,26 +39,21 @@ export const makeWorkerLease = (
       yield* faults.reach("beforeBeat", { runId: "", step: "", attempt: 0 })
       const asked = monotonicMs()
       const { leases } = yield* store.beat(workerId, leaseMs)
+      // In one go, and in this order: a worker that wakes after its lease has ended must learn which runs it has lost
+      // before it may believe in its lease again. Otherwise one of them could start an operation in between.
+      onGranted(leases, asked)
       endsAt = asked + leaseMs
-      return leases
     }),
   }
 }
 
 /** Beats three times a lease, so that two may fail before anything is lost; quicker while the store does not answer. */
-export const keepBeating = (
-  lease: WorkerLease,
-  leaseMs: number,
-  onLeases: (leases: ReadonlyArray<Lease>, askedAt: number) => Effect.Effect<void>,
-): Effect.Effect<never> =>
-  Effect.gen(function* () {
-    const askedAt = monotonicMs()
-    const leases = yield* Effect.retry(lease.beat, {
-      schedule: Schedule.spaced(Math.max(10, leaseMs / 20)).pipe(Schedule.jittered),
-      times: 6,
-    })
-    yield* onLeases(leases, askedAt)
+export const keepBeating = (lease: WorkerLease, leaseMs: number, stopLost: Effect.Effect<void>): Effect.Effect<never> =>
+  Effect.retry(lease.beat, {
+    schedule: Schedule.spaced(Math.max(10, leaseMs / 20)).pipe(Schedule.jittered),
+    times: 6,
   }).pipe(
+    Effect.zipRight(stopLost),
     // A heart that stops is no reason to stop the process: the lease ends by itself, and the next beat may succeed.
     Effect.catchAllCause((cause) => Effect.logWarning("the worker's heartbeat failed", cause)),
     Effect.zipRight(Effect.sleep(leaseMs / 3)),

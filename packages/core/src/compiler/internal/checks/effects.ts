@@ -8,6 +8,7 @@ import {
   unknownEffect,
   type Diagnostic,
 } from "../../../model/DiagnosticCode.js"
+import { nameText } from "../shown.js"
 
 const kinds = new Set(["read", "local", "transaction"])
 
@@ -19,16 +20,17 @@ const isEffect = (value: unknown): value is StepNode["effects"][number] =>
     typeof (value as { name?: unknown }).name === "string")
 
 const ofStep = ({ name, effects }: StepNode): ReadonlyArray<Diagnostic> => {
-  const step = String(name)
+  const step = nameText(name)
   if (!Array.isArray(effects)) return [{ code: "CRN101", step, message: effectsNotLiteral(step) }]
-  if (!effects.every(isEffect)) return [{ code: "CRN103", step, message: unknownEffect(step) }]
+  // A copy: `every` would skip the holes of a sparse list.
+  if (!Array.from(effects).every(isEffect)) return [{ code: "CRN103", step, message: unknownEffect(step) }]
   const exclusive = effects.filter((effect) => effect.kind === "external" || effect.kind === "transaction")
   if (exclusive.length > 1) {
-    const names = exclusive.map((effect) => effect.name).join(" + ")
+    const names = exclusive.map((effect) => nameText(effect.name)).join(" + ")
     return [{ code: "CRN101", step, message: manyEffects(step, exclusive.length, names) }]
   }
   return exclusive.length === 1 && effects.some((effect) => effect.kind === "read")
-    ? [{ code: "CRN108", step, message: readsAndPerforms(step, exclusive[0]!.name as string) }]
+    ? [{ code: "CRN108", step, message: readsAndPerforms(step, nameText(exclusive[0]!.name)) }]
     : []
 }
 

@@ -1,8 +1,10 @@
 /** CRN105: everything that is stored has a schema whose encoded side is JSON. */
 import type { Definition, Node } from "../../../dsl/Definition.js"
-import { isOperation, type AnyOperation } from "../../../dsl/Operation.js"
+import { problemsOf, type AnyOperation } from "../../../dsl/Operation.js"
 import { codecOf, isSchema, type Codec } from "../../../model/Codec.js"
 import { notASchema, notJson, type Diagnostic } from "../../../model/DiagnosticCode.js"
+import { operationsOf } from "../operationsOf.js"
+import { nameText } from "../shown.js"
 
 const ofCodec = (step: string | null, place: string, codec: Codec<unknown> | null): ReadonlyArray<Diagnostic> => {
   if (codec === null) return [{ code: "CRN105", step, message: notASchema(place) }]
@@ -13,26 +15,24 @@ const ofCodec = (step: string | null, place: string, codec: Codec<unknown> | nul
 const ofSchema = (step: string | null, place: string, schema: unknown): ReadonlyArray<Diagnostic> =>
   ofCodec(step, place, isSchema(schema) ? codecOf(schema) : null)
 
-const ofOperation = (step: string, operation: AnyOperation): ReadonlyArray<Diagnostic> =>
-  operation.members.flatMap(({ name, codecs }) => [
-    ...ofCodec(step, `payload of operation '${name}'`, codecs.payload),
-    ...ofCodec(step, `success of operation '${name}'`, codecs.success),
-    ...(codecs.failure === null ? [] : ofCodec(step, `failure of operation '${name}'`, codecs.failure)),
-  ])
+const ofOperation = (step: string, operation: AnyOperation): ReadonlyArray<Diagnostic> => [
+  ...problemsOf(operation).map((problem) => ({ ...problem, step })),
+  ...operation.members.flatMap(({ name, codecs }) => [
+    ...ofCodec(step, `payload of operation '${nameText(name)}'`, codecs.payload),
+    ...ofCodec(step, `success of operation '${nameText(name)}'`, codecs.success),
+    ...(codecs.failure === null ? [] : ofCodec(step, `failure of operation '${nameText(name)}'`, codecs.failure)),
+  ]),
+]
 
 const ofNode = (node: Node): ReadonlyArray<Diagnostic> => {
-  const step = String(node.name)
-  if (node.kind === "perform") return isOperation(node.operation) ? ofOperation(step, node.operation) : []
-  const declared = Array.isArray(node.effects) ? node.effects.filter(isOperation) : []
-  return [
-    ...ofSchema(step, `output of step '${step}'`, node.output),
-    ...declared.flatMap((operation) => ofOperation(step, operation)),
-  ]
+  const step = nameText(node.name)
+  const operations = operationsOf(node).flatMap((operation) => ofOperation(step, operation))
+  return node.kind === "perform" ? operations : [...ofSchema(step, `output of step '${step}'`, node.output), ...operations]
 }
 
 export const checkJson = (definition: Definition): ReadonlyArray<Diagnostic> => [
-  ...ofSchema(null, `input of workflow '${definition.name}'`, definition.input),
-  ...(definition.failure === null ? [] : ofSchema(null, `failure of workflow '${definition.name}'`, definition.failure)),
+  ...ofSchema(null, `input of workflow '${nameText(definition.name)}'`, definition.input),
+  ...(definition.failure === null ? [] : ofSchema(null, `failure of workflow '${nameText(definition.name)}'`, definition.failure)),
   ...definition.nodes.flatMap(ofNode),
   ...(definition.output === null ? [] : ofSchema(null, "output of the workflow", definition.output.schema)),
 ]

@@ -1,19 +1,13 @@
 /** CRN110: numbers and durations are in their range: no zero timeout that never fires, no endless retry. */
 import type { Definition, Node } from "../../../dsl/Definition.js"
 import { durationMs } from "../../../dsl/OnUnknown.js"
-import { isOperation, type MemberOperation } from "../../../dsl/Operation.js"
+import type { MemberOperation } from "../../../dsl/Operation.js"
 import { optionOutOfRange, type Diagnostic } from "../../../model/DiagnosticCode.js"
+import { operationsOf } from "../operationsOf.js"
+import { nameText, shown } from "../shown.js"
 
 /** Longer than any process lives: a hundred years. Past it, sums with a clock would lose precision or overflow. */
 const maxDurationMs = 100 * 365 * 86_400_000
-
-const shown = (value: unknown): string => {
-  try {
-    return typeof value === "number" || value === undefined ? String(value) : JSON.stringify(value)
-  } catch {
-    return String(typeof value)
-  }
-}
 
 type Problem = readonly [option: string, expected: string, got: unknown]
 
@@ -36,6 +30,9 @@ const ofOptions = ({ options }: Node): ReadonlyArray<Problem> => [
         ...wholeFrom("retry.times", 0, options.retry?.times),
         ...duration("retry.delay", options.retry?.delay, 0),
         ...duration("retry.maxDelay", options.retry?.maxDelay, 0),
+        ...(options.retry?.when === undefined || typeof options.retry.when === "function"
+          ? []
+          : [["retry.when", "a function from the error to a boolean", options.retry.when] as const]),
       ]),
   ...(options.onInvalid === undefined
     ? []
@@ -60,11 +57,6 @@ const ofMember = (member: MemberOperation): ReadonlyArray<Problem> => {
   ]
 }
 
-const operationsOf = (node: Node): ReadonlyArray<MemberOperation> => {
-  const declared = node.kind === "perform" ? [node.operation] : Array.isArray(node.effects) ? node.effects : []
-  return declared.filter(isOperation).flatMap((operation) => operation.members)
-}
-
 export const checkOptions = (definition: Definition): ReadonlyArray<Diagnostic> => {
   const say = (step: string | null, of: string, problems: ReadonlyArray<Problem>): ReadonlyArray<Diagnostic> =>
     problems.map(([option, expected, got]) => ({
@@ -73,11 +65,11 @@ export const checkOptions = (definition: Definition): ReadonlyArray<Diagnostic> 
       message: optionOutOfRange(of, option, expected, shown(got)),
     }))
   return [
-    ...say(null, `workflow '${definition.name}'`, wholeFrom("version", 1, definition.version)),
+    ...say(null, `workflow '${nameText(definition.name)}'`, wholeFrom("version", 1, definition.version)),
     ...definition.nodes.flatMap((node) => [
-      ...say(String(node.name), `step '${node.name}'`, ofOptions(node)),
-      ...operationsOf(node).flatMap((member) =>
-        say(String(node.name), `operation '${member.name}'`, ofMember(member)),
+      ...say(nameText(node.name), `step '${nameText(node.name)}'`, ofOptions(node)),
+      ...operationsOf(node).flatMap((operation) => operation.members).flatMap((member) =>
+        say(nameText(node.name), `operation '${nameText(member.name)}'`, ofMember(member)),
       ),
     ]),
   ]
