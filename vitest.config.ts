@@ -14,6 +14,8 @@ export default defineConfig({
     // These need the registry and a build: `pnpm test:packaging`.
     exclude: [...configDefaults.exclude, "test/packaging/**"],
     reporters: report === undefined ? ["default"] : ["default", ["json", { outputFile: report }]],
+    // One Postgres a run, started when the first test file asks for it.
+    globalSetup: ["packages/postgres-server/src/globalSetup.ts"],
     // Child processes that are killed and restarted take their time on two cores.
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -124,18 +124,18 @@ export type Outcome<A, E> =
 export type Returned<A, E, R, Y = never> = Effect.Effect<A, E, R> | Promise<A> | Generator<Y, A, any> | A
 
 /**
- * Where nothing could be inferred, `B` is its constraint, `P | null`: then the payload itself is asked for, so that the
- * editor names the wrong field instead of speaking of `optional`.
+ * Where nothing could be inferred, `B` is its whole constraint, `undefined` included: then the payload itself is asked
+ * for, so that the editor names the wrong field instead of speaking of `optional`.
  */
-type checkPayload<Name extends string, P, B, Optional extends boolean> = null extends B
-  ? null extends P
-    ? unknown
-    : Optional extends true
+type checkPayload<Name extends string, P, B, Optional extends boolean> = undefined extends B
+  ? P | (Optional extends true ? null : never)
+  : null extends B
+    ? null extends P
       ? unknown
-      : [P | null] extends [B]
-        ? P
+      : Optional extends true
+        ? unknown
         : optionalNotMarked<Name>
-  : unknown
+    : unknown
 
 /**
  * Options of `.perform`.
@@ -199,7 +199,7 @@ export interface Flow<I, Outer extends AnyResult, Own extends AnyResult, S, E, R
     A,
     F,
     N extends string,
-    const B extends P | null,
+    const B extends P | null | undefined,
     const Optional extends boolean = false,
     const Settle extends boolean = false,
     UP = never,

@@ -41,13 +41,14 @@ export interface Transaction {
 }
 
 /**
- * What a transaction step asks of the store. Only stores with transactions provide it; the message is the type.
+ * What a transaction step asks of the store. Only stores with transactions provide it. The message is a type parameter,
+ * because compilers print those: `StoreWithTransactions<"CRN106: ..">` is what a missing store is called.
  *
  * @category models
  * @since 0.1.0
  */
-export interface StoreWithTransactions {
-  readonly _transactions: needsTransactions
+export interface StoreWithTransactions<Remedy extends string = needsTransactions> {
+  readonly _transactions: Remedy
 }
 
 /**

@@ -17,6 +17,7 @@ import { InvalidValue } from "./Errors.js"
 import { encodedProblem } from "./internal/encodedSide.js"
 import { standardJsonSchema } from "./internal/standardJsonSchema.js"
 import { thrownText } from "./internal/thrownText.js"
+import { guarded, parse } from "./internal/guarded.js"
 import { findHazard, renderField, toJsonText, type JsonProblem } from "./internal/json.js"
 
 /**
@@ -120,16 +121,6 @@ const write = (encoded: unknown, options: GateOptions): Either.Either<string | n
     : Either.right(written.text)
 }
 
-const parse = (text: string | null, place: string): Either.Either<unknown, InvalidValue> => {
-  if (text === null) return Either.right(undefined)
-  try {
-    return Either.right(JSON.parse(text))
-  } catch (thrown) {
-    const problem = `the stored text is not JSON: ${(thrown as Error).message}`
-    return Either.left(new InvalidValue({ place, field: "", reason: "NotJson", problem }))
-  }
-}
-
 const mismatch =
   (place: string) =>
   (error: ParseResult.ParseError): InvalidValue => {
@@ -140,26 +131,24 @@ const mismatch =
     return new InvalidValue({ place, field: renderField(first?.path ?? []), reason: "SchemaMismatch", problem })
   }
 
-/** User code inside a schema may throw, and a value may be nested past the stack: neither may become a defect. */
-const guarded = <A>(place: string, run: () => Either.Either<A, InvalidValue>): Either.Either<A, InvalidValue> => {
-  try {
-    return run()
-  } catch (thrown) {
-    const deep = thrown instanceof RangeError
-    const problem = deep
-      ? "it is nested too deeply for its schema; flatten it"
-      : `its schema threw: ${thrownText(thrown)}`
-    return Either.left(new InvalidValue({ place, field: "", reason: deep ? "NotJson" : "SchemaMismatch", problem }))
-  }
-}
+/** On every flow, so that a step which returns one (a step inside a step) is told apart from a step that returns nothing. */
+export const flowMarker: unique symbol = Symbol.for("@cairn/core/Flow") as never
 
 /**
  * `Schema.Void` takes every value. What such a step returns by the way (a provider's response, say) is not kept: later
  * steps see what the type says, and an answer that is no JSON cannot fail a step that asked for none.
  */
+const keepNothing: Codec<any>["gate"] = (given, { place }) => {
+  const nested = typeof given === "object" && given !== null && flowMarker in given
+  const problem = "a workflow under construction was returned, and steps do not nest; add its steps with .step or .use"
+  return nested
+    ? Effect.fail(new InvalidValue({ place, field: "", reason: "SchemaMismatch", problem }))
+    : Effect.succeed({ value: undefined, text: null })
+}
+
 const nothing: Codec<any> = {
-  gate: () => Effect.succeed({ value: undefined, text: null }),
-  gateUnvalidated: () => Effect.succeed({ value: undefined, text: null }),
+  gate: keepNothing,
+  gateUnvalidated: keepNothing,
   decode: () => Either.right(undefined),
   jsonSchema: () => JSONSchema.make(Schema.Void),
   problem: () => null,
@@ -302,110 +291,4 @@ export const codecOf = <S extends AnySchema>(schema: S): Codec<typeOf<S>> => {
   return codec
 }
 
-/** A part of composed text. `undefined` is an absent key, as everywhere. */
-const member = (key: string, text: string | null): string => (text === null ? "" : `,${JSON.stringify(key)}:${text}`)
-
-const memberText = (raw: unknown, key: string): string | null => {
-  const value = (raw as Record<string, unknown> | null)?.[key]
-  return value === undefined ? null : ((toJsonText(value) as { text: string | null }).text)
-}
-
-interface Variant {
-  /** The value of the discriminating member, and the key and codec of what it carries. */
-  readonly on: string | boolean
-  readonly key: string
-  readonly codec: Codec<unknown>
-}
-
-/** A union told apart by one member, each variant with the codec of its content. */
-const variantsCodec = (tag: string, variants: ReadonlyArray<Variant>): Codec<any> => {
-  const find = (value: unknown, place: string): Either.Either<Variant, InvalidValue> => {
-    const on = (value as Record<string, unknown> | null | undefined)?.[tag]
-    const found = variants.find((variant) => variant.on === on)
-    return found !== undefined
-      ? Either.right(found)
-      : Either.left(
-          new InvalidValue({
-            place,
-            field: `.${tag}`,
-            reason: "SchemaMismatch",
-            problem: `expected one of ${variants.map((v) => JSON.stringify(v.on)).join(", ")}, got ${typeof on === "string" ? JSON.stringify(on) : typeof on}`,
-          }),
-        )
-  }
-  const readVariant = (given: unknown, place: string) =>
-    Either.map(find(given, place), (variant) => ({
-      variant,
-      content: (given as Record<string, unknown>)[variant.key],
-    }))
-  const through =
-    (which: "gate" | "gateUnvalidated"): Codec<any>["gate"] =>
-    (given, options) =>
-      Effect.flatMap(guarded(options.place, () => readVariant(given, options.place)), ({ variant, content }) =>
-        Effect.map(
-          variant.codec[which](content, { ...options, place: `${options.place}, at .${variant.key}` }),
-          ({ text, value }) => ({
-            value: { [tag]: variant.on, [variant.key]: value },
-            text: `{${JSON.stringify(tag)}:${JSON.stringify(variant.on)}${member(variant.key, text)}}`,
-          }),
-        ),
-      )
-  return {
-    gate: through("gate"),
-    gateUnvalidated: through("gateUnvalidated"),
-    decode: (text, place) =>
-      Either.gen(function* () {
-        const raw = yield* parse(text, place)
-        const variant = yield* find(raw, place)
-        const value = yield* variant.codec.decode(memberText(raw, variant.key), place)
-        return { [tag]: variant.on, [variant.key]: value }
-      }),
-    jsonSchema: () => ({
-      anyOf: variants.map((variant) => ({
-        type: "object",
-        required: [tag],
-        properties: { [tag]: { const: variant.on }, [variant.key]: variant.codec.jsonSchema() },
-      })),
-    }),
-    problem: () => variants.map((variant) => variant.codec.problem()).find((problem) => problem !== null) ?? null,
-  }
-}
-
-/** `{ ok: true, value }` or `{ ok: false, error }`: the output of a settled operation. */
-export const outcomeCodec = <A, E>(success: Codec<A>, failure: Codec<E> | null): Codec<any> =>
-  variantsCodec("ok", [
-    { on: true, key: "value", codec: success },
-    ...(failure === null ? [] : [{ on: false, key: "error", codec: failure } as const]),
-  ])
-
-/** `{ case, payload }` or `{ case, result }`: one of several operations. */
-export const casesCodec = (key: "payload" | "result", cases: ReadonlyArray<readonly [string, Codec<any>]>): Codec<any> =>
-  variantsCodec(
-    "case",
-    cases.map(([name, codec]) => ({ on: name, key, codec })),
-  )
-
-/** The codec of an operation that may be left out: null as well. */
-export const nullableCodec = <A>(codec: Codec<A>): Codec<A | null> => ({
-  ...codec,
-  gate: (given, options) =>
-    given === null ? Effect.succeed({ value: null, text: "null" }) : codec.gate(given, options),
-  gateUnvalidated: (raw, options) =>
-    raw === null ? Effect.succeed({ value: null, text: "null" }) : codec.gateUnvalidated(raw, options),
-  decode: (text, place) => (text === "null" ? Either.right(null) : codec.decode(text, place)),
-  jsonSchema: () => ({ anyOf: [codec.jsonSchema(), { type: "null" }] }),
-})
-
-/** The first codec that takes the value: how a failure finds the schema that declares it. */
-export const firstOf = (codecs: ReadonlyArray<Codec<any>>): Codec<any> | null =>
-  codecs.length === 0 ? null : codecs.length === 1 ? codecs[0]! : {
-    gate: (given, options) => Effect.firstSuccessOf(codecs.map((codec) => codec.gate(given, options))),
-    gateUnvalidated: (raw, options) => Effect.firstSuccessOf(codecs.map((codec) => codec.gateUnvalidated(raw, options))),
-    decode: (text, place) =>
-      codecs.reduce<Either.Either<any, InvalidValue>>(
-        (result, codec) => Either.orElse(result, () => codec.decode(text, place)),
-        Either.left(new InvalidValue({ place, field: "", reason: "SchemaMismatch", problem: "no schema takes it" })),
-      ),
-    jsonSchema: () => ({ anyOf: codecs.map((codec) => codec.jsonSchema()) }),
-    problem: () => codecs.map((codec) => codec.problem()).find((problem) => problem !== null) ?? null,
-  }
+export { casesCodec, firstOf, nullableCodec, outcomeCodec } from "./internal/composedCodecs.js"

@@ -2,6 +2,7 @@
 import * as Either from "effect/Either"
 import { compile } from "../../compiler/Compiler.js"
 import type { Definition, Node } from "../../dsl/Definition.js"
+import { flowMarker } from "../../model/Codec.js"
 import { notAFragment } from "../../model/DiagnosticCode.js"
 import type { Workflow } from "../Workflow.js"
 
@@ -48,7 +49,8 @@ export const close = (definition: Definition): Workflow<any, any, any, any> => {
 const flowOf = (definition: Definition): UntypedFlow => {
   const add = (...nodes: ReadonlyArray<Node>): UntypedFlow =>
     flowOf({ ...definition, nodes: [...definition.nodes, ...nodes] })
-  const flow: UntypedFlow = {
+  const flow: UntypedFlow & { readonly [flowMarker]: true } = {
+    [flowMarker]: true,
     step: (name, spec, run) => add(stepNode(name, spec, run)),
     perform: (name, operation, spec) => add(performNode(name, operation, spec)),
     use: (fragment) =>

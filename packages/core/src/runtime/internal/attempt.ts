@@ -128,11 +128,11 @@ const gate = (session: RunSession, node: StepNode | PerformNode, given: unknown)
     return yield* new InvalidValue({ place: options.place, field: "", reason: "SchemaMismatch", problem })
   })
 
-/** The raw output as it is kept for people, where it has a JSON form. */
-const rawText = (given: unknown): string | null => {
+/** The raw output as it is kept for people, where it has a JSON form that may be stored. */
+const rawText = (given: unknown, maxLength: number): string | null => {
   const raw = isUnvalidated(given) ? given.raw : given
   const written = toJsonText(raw instanceof UnparsedText ? raw.text : raw)
-  return "text" in written ? written.text : null
+  return "text" in written && (written.text?.length ?? 0) <= maxLength ? written.text : null
 }
 
 /**
@@ -181,7 +181,7 @@ const finish = (
       }
     }
     const gated = yield* Effect.either(gate(session, node, exit.value))
-    if (Either.isLeft(gated)) return { _tag: "Rejected", error: gated.left, raw: rawText(exit.value) }
+    if (Either.isLeft(gated)) return { _tag: "Rejected", error: gated.left, raw: rawText(exit.value, session.env.maxValueLength) }
     yield* session.reach("afterGate", node.name, attempt.attempt)
     return { _tag: "Passed", output: gated.right, durationMs: Math.max(0, Math.round(performance.now() - startedAt)) }
   })

@@ -1,0 +1,83 @@
+/**
+ * One scenario: a worker is started, killed after the payment API has answered, started again, killed after the mail
+ * API has answered, started again, and finishes. What happened is read from the durable logs of the providers.
+ */
+import { mkdirSync } from "node:fs"
+import type { ModelCall } from "./extractors/engine.js"
+import { runWorker, startProvider, type RunningProvider } from "./processes.js"
+import type { Entry } from "./providers/idempotentApi.js"
+import { readJournal } from "./providers/journal.js"
+import type { Mail } from "./providers/mail.js"
+import type { Charge } from "./providers/payments.js"
+import { filesIn, type WorkerEvent, type WorkerSettings } from "./workerProtocol.js"
+
+/** Who does the work: Cairn, or a job queue that runs a job again from its start; that with keys of its own, or without. */
+export type Kind = "cairn" | "plain" | "plainWithKeys"
+
+/** How one worker process ended: its exit code, or the signal that ended it. */
+export interface Life {
+  readonly killAfter: WorkerSettings["killAfter"]
+  readonly exit: number | NodeJS.Signals
+}
+
+/** What is known afterwards; all but `lives` and `problems` from durable logs. */
+export interface Facts {
+  readonly lives: ReadonlyArray<Life>
+  readonly payments: ReadonlyArray<Entry<Charge>>
+  readonly mail: ReadonlyArray<Entry<Mail>>
+  readonly model: ReadonlyArray<ModelCall>
+  /** By run: null where it finished well. */
+  readonly problems: ReadonlyMap<string, string | null>
+}
+
+/** Who watches a scenario while it goes on. */
+export interface Audience {
+  readonly providers?: (payments: RunningProvider, mail: RunningProvider) => void
+  /** `life` counts from 1. */
+  readonly born?: (pid: number, life: number) => void
+  readonly event?: (event: WorkerEvent) => void
+  /** With what the providers' logs say at that moment. */
+  readonly died?: (life: Life, so: Pick<Facts, "payments" | "mail">) => void
+}
+
+const deaths = ["charge", "email", null] as const
+
+const logOf = async <Done>(provider: RunningProvider): Promise<ReadonlyArray<Entry<Done>>> =>
+  (await (await fetch(`${provider.url}/log`)).json()) as ReadonlyArray<Entry<Done>>
+
+export const play = async (kind: Kind, folder: string, audience: Audience = {}): Promise<Facts> => {
+  mkdirSync(folder, { recursive: true })
+  const files = filesIn(folder)
+  const [payments, mail] = await Promise.all([
+    startProvider("payments", files.payments),
+    startProvider("mail", files.mail),
+  ])
+  try {
+    audience.providers?.(payments, mail)
+    const lives: Array<Life> = []
+    const problems = new Map<string, string | null>()
+    for (const killAfter of deaths) {
+      const worker = runWorker(
+        kind === "cairn" ? "worker.ts" : "plainRetry.ts",
+        { folder, paymentsUrl: payments.url, mailUrl: mail.url, killAfter, ownKeys: kind === "plainWithKeys" },
+        (event) => {
+          if (event.event === "finished") problems.set(event.run, event.problem)
+          audience.event?.(event)
+        },
+      )
+      audience.born?.(worker.pid, lives.length + 1)
+      const life: Life = { killAfter, exit: await worker.exit }
+      lives.push(life)
+      audience.died?.(life, { payments: await logOf<Charge>(payments), mail: await logOf<Mail>(mail) })
+    }
+    return {
+      lives,
+      payments: await logOf<Charge>(payments),
+      mail: await logOf<Mail>(mail),
+      model: readJournal<ModelCall>(files.model),
+      problems,
+    }
+  } finally {
+    await Promise.all([payments.stop(), mail.stop()])
+  }
+}

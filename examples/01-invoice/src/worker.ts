@@ -1,0 +1,87 @@
+/**
+ * A worker process under Cairn: it opens the SQLite file, says what it finds there, starts the runs (those that exist
+ * already are attached to, and go on) and waits for their results.
+ */
+import { Cairn, CheckpointStore, defaultNamespace, Faults, Worker } from "@cairn/core"
+import { SqliteStore } from "@cairn/sqlite"
+import { Effect, Either, Layer, Logger, Schema } from "effect"
+import { extractorLayer } from "./extract.js"
+import { engineFrom } from "./extractors/choose.js"
+import { logged, type Engine, type ModelCall } from "./extractors/engine.js"
+import { handlers } from "./handlers.js"
+import { readInbox } from "./inbox.js"
+import { Invoice } from "./invoice.js"
+import { makeKillSwitch } from "./killSwitch.js"
+import { inMoney } from "./money.js"
+import { openJournal } from "./providers/journal.js"
+import { leaseMs } from "./timing.js"
+import { invoice } from "./workflow.js"
+import { filesIn, readSettings, say } from "./workerProtocol.js"
+
+const settings = readSettings()
+const files = filesIn(settings.folder)
+const inbox = readInbox()
+
+/** Dies where it hurts most: after the provider's answer, before anything of it is stored. */
+const killSwitch = makeKillSwitch(settings.killAfter ?? undefined, inbox.length)
+const faults = Layer.succeed(Faults, {
+  reach: (point, { step }) => (point === "afterEffect" ? Effect.promise(() => killSwitch.answered(step)) : Effect.void),
+})
+
+const sayFound = Effect.gen(function* () {
+  const store = yield* CheckpointStore
+  for (const { file } of inbox) {
+    const found = yield* Effect.catchTag(store.load(defaultNamespace, file), "RunNotFound", () => Effect.succeed(null))
+    if (found === null) continue
+    const committed = found.steps.map(({ path }) => path)
+    const open = found.effects.find(({ state }) => state === "intended")?.path ?? null
+    say({ event: "found", run: file, committed, open })
+  }
+})
+
+/** The engine, telling what it read. */
+const telling = ({ name, read }: Engine): Engine => ({
+  name,
+  read: async (text, signal) => {
+    const raw = await read(text, signal)
+    const invoice = Schema.decodeUnknownEither(Invoice)(raw)
+    if (Either.isRight(invoice)) {
+      const { number, totalCents, currency, dueOn } = invoice.right
+      say({ event: "extracted", engine: name, invoice: number, amount: inMoney(totalCents, currency), dueOn })
+    }
+    return raw
+  },
+})
+
+const engine = await engineFrom(process.env)
+const extractor = extractorLayer(logged(telling(engine), openJournal<ModelCall>(files.model)))
+
+const worker = Worker.layer({ workflows: [invoice], lease: leaseMs, pollInterval: "100 millis" }).pipe(
+  Layer.provide([
+    extractor,
+    handlers(settings, (step, number, answered) => say({ event: "answered", invoice: number, step, answered })),
+    faults,
+  ]),
+)
+
+const runAll = Effect.forEach(
+  inbox,
+  ({ file, request }) =>
+    Cairn.start(invoice, request, { runId: file }).pipe(
+      Effect.flatMap((handle) => handle.result),
+      Effect.match({
+        onSuccess: () => say({ event: "finished", run: file, problem: null }),
+        onFailure: (error) => say({ event: "finished", run: file, problem: error.message }),
+      }),
+    ),
+  { concurrency: "unbounded", discard: true },
+)
+
+await Effect.runPromise(
+  sayFound.pipe(
+    Effect.zipRight(Effect.provide(runAll, worker)),
+    Effect.provide(SqliteStore.layer({ filename: files.database })),
+    // Standard output belongs to the events.
+    Effect.provide(Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.logfmtLogger))),
+  ),
+)

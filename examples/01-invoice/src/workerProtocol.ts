@@ -1,0 +1,59 @@
+/** What a worker process is told, and what it says: one line of JSON for each event. */
+import type { Answered } from "./handlers.js"
+
+/** A worker is started with these in its environment. */
+export interface WorkerSettings {
+  readonly folder: string
+  readonly paymentsUrl: string
+  readonly mailUrl: string
+  /** The step after whose answers it dies; null to live. */
+  readonly killAfter: "charge" | "email" | null
+  /** Plain retry only: send keys made from the invoice's number. */
+  readonly ownKeys?: boolean
+}
+
+export type WorkerEvent =
+  /** What the worker finds when it starts. */
+  | {
+      readonly event: "found"
+      readonly run: string
+      readonly committed: ReadonlyArray<string>
+      readonly open: string | null
+    }
+  | {
+      readonly event: "extracted"
+      readonly engine: string
+      readonly invoice: string
+      readonly amount: string
+      readonly dueOn: string
+    }
+  | {
+      readonly event: "answered"
+      readonly invoice: string
+      readonly step: "charge" | "email"
+      readonly answered: Answered
+    }
+  | { readonly event: "finished"; readonly run: string; readonly problem: string | null }
+
+export const settingsVariable = "CAIRN_DEMO_WORKER"
+
+export const readSettings = (): WorkerSettings => {
+  const text = process.env[settingsVariable]
+  if (text === undefined) throw new Error(`This is started by the demo, with ${settingsVariable} in the environment.`)
+  return JSON.parse(text) as WorkerSettings
+}
+
+/** A pipe is written synchronously on POSIX: what was said before a SIGKILL arrives. */
+export const say = (event: WorkerEvent): void => {
+  process.stdout.write(`${JSON.stringify(event)}\n`)
+}
+
+/** Files of one scenario. */
+export const filesIn = (folder: string) => ({
+  database: `${folder}/cairn.sqlite`,
+  payments: `${folder}/payments.log.jsonl`,
+  mail: `${folder}/mail.log.jsonl`,
+  model: `${folder}/model.log.jsonl`,
+  /** Plain retry only: what the job queue knows. */
+  jobs: `${folder}/jobs.log.jsonl`,
+})

@@ -1,0 +1,114 @@
+/** D15 and D16: what a takeover leaves behind, and what progress clears. */
+import assert from "node:assert/strict"
+import * as Effect from "effect/Effect"
+import type { Case } from "../Case.js"
+import {
+  abandoned,
+  assertRefused,
+  attempt,
+  claim,
+  claimed,
+  claimedBriefly,
+  commitOf,
+  committed,
+  create,
+  intent,
+  leaseOf,
+  liveWorker,
+  loud,
+  moved,
+  only,
+  rowOf,
+} from "../internal/bench.js"
+
+const takeover: Case = {
+  law: "D15",
+  title: "D15: a takeover keeps when the unreleased lease ended and counts as a recovery, each one anew",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const run = yield* create(bench)
+      const first = yield* claimedBriefly(bench, [run.runId])
+      const firstRow = only(first.rows)
+      assert.deepEqual([firstRow.previousUntil, firstRow.recoveries], [0, 0], "a first claim counted as a takeover")
+      yield* bench.waitUntil(first.until + 5)
+      const second = yield* claimedBriefly(bench, [run.runId])
+      const secondRow = only(second.rows)
+      assert.deepEqual([secondRow.previousUntil, secondRow.recoveries], [first.until, 1])
+      yield* bench.waitUntil(second.until + 5)
+      const third = only(yield* claim(bench, yield* liveWorker(bench)))
+      assert.deepEqual([third.previousUntil, third.recoveries, third.fence], [second.until, 2, 3])
+      assert.deepEqual(yield* rowOf(bench, run), { ...third })
+    }),
+}
+
+const released: Case = {
+  law: "D15",
+  title: "D15: a run that was released is claimed without a recovery, also when its last owner's lease has ended since",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const byCommit = yield* create(bench)
+      const byWorker = yield* create(bench)
+      const brief = yield* claimedBriefly(bench, [byCommit.runId, byWorker.runId])
+      const lease = brief.leases.find(({ runId }) => runId === byCommit.runId)
+      yield* moved(bench, lease!, 0, { status: "sleeping", wakeInMs: 0 })
+      yield* bench.driver.releaseWorker(brief.worker)
+      yield* bench.waitUntil(brief.until + 1)
+      const rows = yield* claim(bench, yield* liveWorker(bench))
+      assert.equal(rows.length, 2)
+      for (const row of rows) assert.deepEqual([row.previousUntil, row.recoveries, row.fence], [0, 0, 2])
+    }),
+}
+
+const keptUntil: Case = {
+  law: "D15",
+  title: "D15: a release leaves what an earlier takeover kept, for the next owner to wait for",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const old = yield* abandoned(bench)
+      const robber = yield* liveWorker(bench)
+      only(yield* claim(bench, robber))
+      yield* bench.driver.releaseWorker(robber)
+      const next = only(yield* claim(bench, yield* liveWorker(bench)))
+      assert.deepEqual([next.previousUntil, next.recoveries, next.fence], [old.until, 1, 3])
+    }),
+}
+
+const progress: Case = {
+  law: "D16",
+  title: "D16: a commit with a step sets the recoveries to 0, a commit without one and a refused one do not",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const old = yield* abandoned(bench)
+      const row = only(yield* claim(bench, yield* liveWorker(bench)))
+      const lease = leaseOf(row)
+      const recoveries = Effect.map(rowOf(bench, row), (found) => found.recoveries)
+      assert.equal(yield* recoveries, 1)
+      yield* assertRefused(bench, loud(old.lease, 0), "a replaced owner's lease")
+      const open = { steps: [], effects: [intent(lease, "open")], attempts: [attempt("open")] }
+      yield* committed(bench, commitOf(lease, 0, open))
+      assert.equal(yield* recoveries, 1, "a commit without a step counted as progress")
+      yield* committed(bench, commitOf(lease, 1))
+      const after = yield* rowOf(bench, row)
+      assert.deepEqual([after.recoveries, after.previousUntil], [0, old.until])
+    }),
+}
+
+const noProgress: Case = {
+  law: "D16",
+  title: "D16: a run without recoveries stays at 0 through commits of either kind",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const { row, lease } = yield* claimed(bench)
+      yield* committed(bench, commitOf(lease, 0))
+      yield* moved(bench, lease, 1, { status: "sleeping", wakeInMs: 0 })
+      assert.equal((yield* rowOf(bench, row)).recoveries, 0)
+      assert.equal(only(yield* claim(bench, yield* liveWorker(bench))).recoveries, 0)
+    }),
+}
+
+export const recoveryCases: ReadonlyArray<Case> = [takeover, released, keptUntil, progress, noProgress]

@@ -1,0 +1,86 @@
+/** The kit: every case of every law, registered for one driver. */
+import assert from "node:assert/strict"
+import * as Effect from "effect/Effect"
+import { describe, it } from "vitest"
+import { isOffered, runCase, type Case } from "./Case.js"
+import { claimCases } from "./cases/claim.js"
+import { clockCases } from "./cases/clock.js"
+import { commitCases } from "./cases/commit.js"
+import { createCases } from "./cases/create.js"
+import { dueCases } from "./cases/due.js"
+import { guardCases } from "./cases/guard.js"
+import { loadCases } from "./cases/load.js"
+import { outcomeCases } from "./cases/outcome.js"
+import { recoveryCases } from "./cases/recovery.js"
+import { textCases } from "./cases/text.js"
+import { workerCases } from "./cases/worker.js"
+import type { Feature, Harness } from "./Harness.js"
+
+const byLaw = (a: Case, b: Case): number => Number(a.law.slice(1)) - Number(b.law.slice(1))
+
+/**
+ * All cases, in order of their laws.
+ *
+ * @category cases
+ * @since 0.1.0
+ */
+export const cases: ReadonlyArray<Case> = [
+  ...createCases,
+  ...commitCases,
+  ...guardCases,
+  ...claimCases,
+  ...dueCases,
+  ...clockCases,
+  ...outcomeCases,
+  ...textCases,
+  ...loadCases,
+  ...workerCases,
+  ...recoveryCases,
+].sort(byLaw)
+
+/** A driver that claims to serve several processes has to be tried from more than one side. */
+const capabilitiesAreTried: Case = {
+  law: "D1",
+  title: "the harness tries what the driver's capabilities promise",
+  needs: [],
+  run: ({ driver, offersSecond }) =>
+    Effect.sync(() => {
+      const { name, multiProcess } = driver.capabilities
+      assert.ok(name.length > 0, "the driver has no name")
+      assert.ok(!multiProcess || offersSecond, "a driver with `multiProcess` needs a harness that offers `second`")
+    }),
+}
+
+const everyFeature: ReadonlyArray<Feature | "exactClock"> = [
+  "second",
+  "ownClock",
+  "failAfter",
+  "unsafeInteger",
+  "unreadable",
+  "exactClock",
+]
+
+const timeoutMs = 120_000
+
+/**
+ * Registers the kit's cases for a driver, as vitest tests. Call it at the top level of a test file.
+ *
+ * Cases that need what the harness does not offer are not registered; the suite's title counts them and names the
+ * features that they wait for.
+ *
+ * *Laws.* D1 to D16 of `CheckpointDriver`.
+ *
+ * @category suites
+ * @since 0.1.0
+ */
+export const storeConformance = (name: string, harness: Harness): void => {
+  const offered = cases.filter((one) => isOffered(one, harness))
+  const waiting = cases.filter((one) => !isOffered(one, harness))
+  const missing = everyFeature.filter((feature) => waiting.some(({ needs }) => needs.includes(feature)))
+  const untried = waiting.length === 0 ? "" : `; ${waiting.length} more need ${missing.join(", ")}`
+  describe(`store conformance of ${name}: ${offered.length} cases${untried}`, () => {
+    for (const one of [capabilitiesAreTried, ...offered]) {
+      it(one.title, () => Effect.runPromise(runCase(one, harness)), timeoutMs)
+    }
+  })
+}

@@ -1,0 +1,33 @@
+import { cases, isOffered, runCase, storeConformance } from "@cairn/conformance"
+import { Cause, Effect, Exit } from "effect"
+import { describe, expect, it } from "vitest"
+import { faithful, onTestClock, withEverything } from "./harnesses.js"
+
+storeConformance("MemoryDriver on a real clock, with every hook", withEverything(faithful))
+
+describe("the kit", () => {
+  it("has cases for every law, under titles that begin with it and are not used twice", () => {
+    const laws = new Set(cases.map(({ law }) => law))
+    expect([...laws]).toEqual(Array.from({ length: 16 }, (_, n) => `D${n + 1}`))
+    for (const { law, title } of cases) expect(title.startsWith(`${law}: `)).toBe(true)
+    expect(new Set(cases.map(({ title }) => title)).size).toBe(cases.length)
+  })
+
+  it("leaves out only the cases that need what a harness does not offer", () => {
+    const clock = onTestClock((driver) => driver)
+    const everything = withEverything(faithful)
+    const left = (harness: typeof clock) =>
+      cases.filter((one) => !isOffered(one, harness)).flatMap(({ needs }) => needs)
+    expect(new Set(left(clock))).toEqual(new Set(["second", "ownClock", "failAfter", "unsafeInteger", "unreadable"]))
+    expect(new Set(left(everything))).toEqual(new Set(["exactClock"]))
+    expect(cases.every((one) => isOffered(one, clock) || isOffered(one, everything))).toBe(true)
+  })
+
+  it("fails a harness that declares what its open store lacks", async () => {
+    const lying = { ...onTestClock((driver) => driver), features: ["second" as const] }
+    const exit = await Effect.runPromiseExit(runCase(cases[0]!, lying))
+    expect(Exit.isFailure(exit) && Cause.pretty(exit.cause)).toContain(
+      "the harness declares what its open store lacks: second",
+    )
+  })
+})

@@ -1,0 +1,140 @@
+/** Whatever a caller without types puts together, `compile()` gives diagnostics or a plan, and throws nothing. */
+import { Effect, Either, Schema } from "effect"
+import * as fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { z } from "zod"
+import { compile, diagnosticCodes, Effects, OnUnknown, Operation, Plan, Workflow } from "../../src/index.js"
+
+const onUnknown = OnUnknown.retryWithKey({ keyWindow: "1 hour" })
+const Send = Operation.make("mail.send", { payload: Schema.String, success: Schema.Void, onUnknown })
+const fail = (): never => {
+  throw new Error("unreadable")
+}
+/** Throws when it is printed, but not when it is only looked at. */
+const hostile = { toJSON: fail, toString: fail, valueOf: fail, [Symbol.toPrimitive]: fail }
+/** Throws at the first look. */
+const unreadable = new Proxy({}, { get: fail, ownKeys: fail, getPrototypeOf: fail })
+
+const junk = fc.oneof(
+  fc.anything(),
+  // fast-check prints its counterexamples, so the hostile ones come out of a thunk.
+  fc.constant(null).map(() => hostile),
+  fc.constantFrom<unknown>(null, undefined, "", NaN, 0, -1, Symbol("s"), 1n, Object.create(null), [], {}, () => 1, [null], new Map()),
+)
+const name = fc.oneof(
+  fc.constantFrom<unknown>("a", "b", "__proto__", "constructor", "", "\0", "\ud800", "x".repeat(300), "x".repeat(100_000), "a/b"),
+  junk,
+)
+const schema = fc.oneof(
+  fc.constantFrom<unknown>(Schema.Void, Schema.String, Schema.DateFromSelf, Schema.Unknown, z.string(), z.date(), Schema.Struct({ a: Schema.Date })),
+  fc.constant({ "~standard": { validate: 5 } }),
+  fc.constant({ "~standard": { version: 1, vendor: "x", validate: () => null, jsonSchema: { output: () => 5 } } }),
+  junk,
+)
+const operation = fc.oneof(
+  fc.constant(Send),
+  fc
+    .record({ name, payload: schema, success: schema, failure: schema, onUnknown: fc.oneof(fc.constant(onUnknown), junk), timeout: junk })
+    .map(({ name, ...definition }) => (Operation as any).make(name, definition)),
+  fc.dictionary(fc.string(), fc.oneof(fc.constant(Send), junk)).map((members) => (Operation as any).oneOf(members)),
+  junk,
+)
+const effects = fc.oneof(
+  fc.array(fc.oneof(fc.constant(Effects.read("r")), fc.constant(Effects.transaction), operation, junk), { maxLength: 3 }),
+  junk,
+)
+const retry = fc.oneof(fc.constant(undefined), fc.record({ times: junk, delay: junk, maxDelay: junk, when: junk }), junk)
+const run = fc.oneof(
+  fc.constant(() => 1),
+  junk,
+)
+const spec = fc.oneof(fc.record({ effects, output: schema, retry, timeout: junk, onInvalid: junk }, { requiredKeys: [] }), junk)
+const performSpec = fc.oneof(
+  fc.record({ payload: run, optional: junk, settle: junk, compensate: fc.oneof(fc.record({ operation, payload: run }), junk), retry }, { requiredKeys: [] }),
+  junk,
+)
+
+type Call = (flow: any) => any
+const call: fc.Arbitrary<Call> = fc.oneof(
+  fc.tuple(name, spec, run).map(([n, s, r]): Call => (flow) => flow.step(n, s, r)),
+  fc.tuple(name, operation, performSpec).map(([n, o, s]): Call => (flow) => flow.perform(n, o, s)),
+  fc.oneof(junk, fc.constant({ nodes: [] })).map((fragment): Call => (flow) => flow.use(fragment)),
+)
+const options = fc.oneof(fc.record({ version: junk, input: schema, failure: schema }, { requiredKeys: [] }), junk)
+
+const hold = (workflow: { readonly plan: Either.Either<Plan, unknown>; readonly diagnostics: ReadonlyArray<any> }) => {
+  if (Either.isRight(workflow.plan)) {
+    expect(workflow.diagnostics).toEqual([])
+    expect(JSON.parse(JSON.stringify(workflow.plan.right))).toStrictEqual(workflow.plan.right)
+    return
+  }
+  expect(workflow.diagnostics.length).toBeGreaterThan(0)
+  for (const { code, message, step } of workflow.diagnostics) {
+    expect(diagnosticCodes).toHaveProperty(code)
+    expect(message.startsWith(`${code}: `)).toBe(true)
+    expect(step === null || typeof step === "string").toBe(true)
+  }
+  expect((workflow.plan.left as Error).message).toContain("problem")
+}
+
+describe("compile() on garbage", () => {
+  it("through the builder", () => {
+    fc.assert(
+      fc.property(name, options, fc.array(call, { maxLength: 4 }), fc.option(fc.tuple(schema, run)), (n, o, calls, out) => {
+        const built = calls.reduce((flow, add) => add(flow), (Workflow as any).make(n, o))
+        hold(out === null ? built.compile() : built.output(...out).compile())
+      }),
+      { numRuns: 1_500 },
+    )
+  })
+
+  it("through Plan.make", () => {
+    const step = fc.oneof(
+      fc.tuple(name, spec, run).map((args) => (Plan as any).step(...args)),
+      fc.tuple(name, operation, performSpec).map((args) => (Plan as any).perform(...args)),
+      junk,
+    )
+    fc.assert(
+      fc.property(name, options, fc.oneof(fc.array(step, { maxLength: 4 }), junk), junk, (n, o, steps, output) => {
+        hold((Plan as any).make(n, typeof o === "object" ? { ...o, steps, output } : o))
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  it("through compile itself", () => {
+    fc.assert(
+      fc.property(junk, (definition) => {
+        expect(Either.isLeft(compile(definition as never))).toBe(true)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it("that throws at the first look", () => {
+    expect(Either.isLeft(compile(unreadable as never))).toBe(true)
+    const flow = (Workflow as any).make("w", { version: 1, input: Schema.Void })
+    for (const part of [unreadable, hostile]) {
+      const workflows = [
+        flow.step(part, { effects: [], output: Schema.Void }, () => 1).compile(),
+        flow.step("a", { effects: part, output: Schema.Void }, () => 1).compile(),
+        flow.step("a", { effects: [part], output: Schema.Void }, () => 1).compile(),
+        flow.step("a", { effects: [], output: part }, () => 1).compile(),
+        flow.step("a", { effects: [], output: Schema.Void, retry: part }, () => 1).compile(),
+        flow.perform("a", part, { payload: () => 1 }).compile(),
+        flow.output(part, () => 1).compile(),
+      ]
+      for (const workflow of workflows) {
+        expect(Either.isLeft(workflow.plan)).toBe(true)
+        hold(workflow)
+      }
+    }
+  })
+
+  it("leaves no trace on Object.prototype", () => {
+    const flow = (Workflow as any).make("__proto__", { version: 1, input: Schema.Void })
+    const built = flow.step("__proto__", { effects: [], output: Schema.Void }, () => Effect.void).compile()
+    expect(built.diagnostics).toEqual([])
+    expect(Object.keys(Object.prototype)).toEqual([])
+  })
+})

@@ -1,0 +1,59 @@
+/** A clock that jumps to the next sleeper whenever nothing else is left to do: hours pass in milliseconds, in order. */
+import { Clock, Duration, Effect } from "effect"
+
+interface Sleeper {
+  readonly at: number
+  readonly wake: () => void
+}
+
+/** Turns of the event loop without a wake-up before the clock jumps: fibers and promises settle within the first. */
+const idleTurns = 2
+
+export const makeVirtualClock = (startMs = Date.UTC(2030, 0, 1)): Clock.Clock => {
+  let now = startMs
+  let idle = 0
+  let pumping = false
+  const sleepers = new Set<Sleeper>()
+
+  const wakeNext = (): void => {
+    let next: Sleeper | null = null
+    for (const sleeper of sleepers) if (next === null || sleeper.at < next.at) next = sleeper
+    if (next === null) return
+    now = Math.max(now, next.at)
+    sleepers.delete(next)
+    next.wake()
+  }
+
+  const pump = (): void => {
+    if (sleepers.size === 0) {
+      pumping = false
+      return
+    }
+    if (++idle > idleTurns) {
+      idle = 0
+      wakeNext()
+    }
+    setImmediate(pump)
+  }
+
+  const sleep = (duration: Duration.Duration): Effect.Effect<void> =>
+    Effect.async<void>((resume) => {
+      const sleeper: Sleeper = { at: now + Duration.toMillis(duration), wake: () => resume(Effect.void) }
+      sleepers.add(sleeper)
+      idle = 0
+      if (!pumping) {
+        pumping = true
+        setImmediate(pump)
+      }
+      return Effect.sync(() => sleepers.delete(sleeper))
+    })
+
+  return {
+    [Clock.ClockTypeId]: Clock.ClockTypeId,
+    unsafeCurrentTimeMillis: () => now,
+    unsafeCurrentTimeNanos: () => BigInt(now) * 1_000_000n,
+    currentTimeMillis: Effect.sync(() => now),
+    currentTimeNanos: Effect.sync(() => BigInt(now) * 1_000_000n),
+    sleep,
+  }
+}

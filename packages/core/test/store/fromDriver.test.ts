@@ -1,0 +1,82 @@
+import { fromDriver, MemoryDriver, type CheckpointDriver, type RunRow } from "@cairn/core"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { claimed, firstStep, newRun } from "./runs.js"
+
+/** A driver whose rows hold this where a column should hold JSON. */
+const withColumn = (driver: CheckpointDriver, column: Partial<RunRow>): CheckpointDriver => ({
+  ...driver,
+  findRun: (namespace, runId) =>
+    Effect.map(driver.findRun(namespace, runId), (row) => (row === null ? null : { ...row, ...column })),
+})
+
+describe("fromDriver", () => {
+  it.effect("gives failures, parks and attempts back as they were committed", () =>
+    Effect.gen(function* () {
+      const store = fromDriver(yield* MemoryDriver.make())
+      const lease = yield* claimed(store)
+      const first = firstStep(lease)
+      const details = first.attempts[0]!.error
+      const failure = { kind: "undeclared", step: "charge", problem: "no", details } as const
+      const parked = { reason: "OutcomeUnknown", step: "charge", problem: "ask" } as const
+      yield* store.commit({ ...first, run: { ...first.run, failure, parked } })
+      const { run, attempts } = yield* store.load(newRun.namespace, newRun.runId)
+      expect(run.failure).toEqual(failure)
+      expect(run.parked).toEqual(parked)
+      expect(attempts[0]?.error).toEqual(details)
+    }),
+  )
+
+  it.effect("says RunNotFound where the driver says null", () =>
+    Effect.gen(function* () {
+      const store = fromDriver(yield* MemoryDriver.make())
+      expect(yield* Effect.flip(store.findRun("shop", "nobody"))).toMatchObject({
+        _tag: "RunNotFound",
+        runId: "nobody",
+      })
+      expect(yield* Effect.flip(store.load("shop", "nobody"))).toMatchObject({ _tag: "RunNotFound", runId: "nobody" })
+    }),
+  )
+
+  it.effect("says LeaseLost where a commit is refused, and names the fence that was held", () =>
+    Effect.gen(function* () {
+      const store = fromDriver(yield* MemoryDriver.make())
+      const lease = yield* claimed(store)
+      const refused = [
+        firstStep({ ...lease, fence: 7 }),
+        firstStep({ ...lease, claimToken: "token-2" }),
+        firstStep({ ...lease, runId: "nobody" }),
+        { ...firstStep(lease), base: 4, seq: 5 },
+      ]
+      for (const commit of refused) {
+        const lost = yield* Effect.flip(store.commit(commit))
+        expect(lost).toMatchObject({ _tag: "LeaseLost", runId: commit.lease.runId, fence: commit.lease.fence })
+      }
+    }),
+  )
+
+  it.effect("takes a commit whose acknowledgement was lost for committed, also after it released the run", () =>
+    Effect.gen(function* () {
+      const store = fromDriver(yield* MemoryDriver.make())
+      const commit = firstStep(yield* claimed(store))
+      const released = { ...commit, run: { ...commit.run, status: "completed" as const, release: true } }
+      const at = yield* store.commit(released)
+      expect(yield* store.commit(released)).toBe(at)
+      expect((yield* store.load(newRun.namespace, newRun.runId)).steps).toHaveLength(1)
+    }),
+  )
+
+  it.effect("says Corrupt, with run and column, where a column holds no JSON", () =>
+    Effect.gen(function* () {
+      const driver = yield* MemoryDriver.make()
+      yield* claimed(driver)
+      for (const column of ["failure", "parked"] as const) {
+        const store = fromDriver(withColumn(driver, { [column]: "{" }))
+        const error = yield* Effect.flip(store.findRun(newRun.namespace, newRun.runId))
+        expect(error).toMatchObject({ _tag: "StoreError", reason: "Corrupt", isRetryable: false })
+        expect(error.message).toContain(`'${newRun.runId}'`)
+        expect(error.message).toContain(`'${column}'`)
+      }
+    }),
+  )
+})

@@ -1,0 +1,84 @@
+/** Where databases differ. Everything that two of them say alike is in `statements/`; every difference is a field here. */
+import type { StoreError } from "@cairn/core"
+import type { Bound, Place } from "./Statement.js"
+import type { Column, ColumnType, TableName } from "./tables.js"
+
+/**
+ * The answers of one database. Each field says what a database that does nothing special answers, and what follows.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Dialect {
+  /** The store's name in errors and capabilities. */
+  readonly name: string
+
+  /**
+   * A table's name as statements write it, quoted and qualified as the database needs it. Default: the bare name; then
+   * the tables share a name space with those of the application.
+   */
+  readonly table: (name: TableName) => string
+
+  /** An index's name as `create index` writes it. Default: the bare name; it must be free in the database or schema. */
+  readonly index: (name: string) => string
+
+  /**
+   * The column types. `text` has to compare exactly (D10): no folding, no trimming, no linguistic collation. `integer`
+   * holds 64 bits. `json` keeps text unit for unit, and nothing may operate on it.
+   */
+  readonly types: Readonly<Record<ColumnType, string>>
+
+  /** What follows the closing bracket of `create table`. Default: nothing; then column types are as lax as the database. */
+  readonly tableOptions: string
+
+  /** The placeholder at a position, counted from 1. Default: `?`; then values are bound by their order in the text. */
+  readonly placeholder: (position: number) => string
+
+  /** The database's clock in whole milliseconds since 1970, read when the statement runs and not when it began (D8). */
+  readonly now: string
+
+  /**
+   * A query that gives bound rows: what stands after `insert into t (…)`, and in `with r (…) as (…)`. Default: `values`;
+   * then each number of rows is a text of its own. A database with arrays binds one array a column, cast to its type.
+   */
+  readonly rows: (columns: ReadonlyArray<Column>, count: number, place: Place) => string
+
+  /** The values that `rows` binds, in its order. Default: row after row. */
+  readonly rowParams: (
+    columns: ReadonlyArray<Column>,
+    rows: ReadonlyArray<ReadonlyArray<Bound>>,
+  ) => ReadonlyArray<unknown>
+
+  /**
+   * How many rows a statement takes, from the largest size to 1. Default: null, all rows at once; then a text for each
+   * number of rows is prepared, unless `rows` does not depend on it.
+   */
+  readonly batchSizes: ReadonlyArray<number> | null
+
+  /** A column as it is selected. Default: the column; a client that parses JSON by itself needs a cast to text. */
+  readonly select: (column: string, type: ColumnType) => string
+
+  /**
+   * The clause that locks picked runs and passes over those that another claimer has locked. Default: nothing; then
+   * writers have to be serialised by the transaction itself, or claimers wait for each other.
+   */
+  readonly lockPicked: string
+
+  /**
+   * Whether to look for due runs before the transaction that claims them begins. Default: false. True costs one more
+   * query for each claim that finds something, and saves an idle worker the write lock.
+   */
+  readonly looksBeforeClaim: boolean
+
+  /** A query that gives one row if the migration table exists, none if not. It must not fail, and change nothing. */
+  readonly migrationTableExists: string
+
+  /** A statement that makes other migrators wait until this transaction ends. Default: null, the transaction does it. */
+  readonly migrationLock: string | null
+
+  /** Statements before the first table. Default: none; a store with a schema of its own creates it here. */
+  readonly beforeTables: ReadonlyArray<string>
+
+  /** What a driver's error means, by its code, never by its message. Default: `Unknown`, which nobody retries. */
+  readonly classify: (cause: unknown) => StoreError["reason"]
+}

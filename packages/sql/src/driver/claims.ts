@@ -1,0 +1,54 @@
+/** Due runs are looked for, then taken; what the update gives back is what the worker owns. */
+import type { CheckpointDriver, ClaimRequest, RunRow } from "@cairn/core"
+import * as Effect from "effect/Effect"
+import type { Database, Row, Session } from "../Database.js"
+import type { Dialect } from "../Dialect.js"
+import { attempt, keyOf, readAll } from "../readRow.js"
+import { inBatches, type Bound } from "../Statement.js"
+import { claimStatements, dueColumns } from "../statements/claim.js"
+import { runTable } from "../tables.js"
+
+interface Due {
+  readonly namespace: string
+  readonly runId: string
+  readonly since: number
+}
+
+/** The claim of the driver. */
+export const claims = (dialect: Dialect, database: Database) => {
+  const statements = claimStatements(dialect)
+  const operation = "claim runs"
+
+  /** Takes the picked runs, in the order in which they were picked: longest due first. */
+  const take = (session: Session, request: ClaimRequest, picked: ReadonlyArray<Due>) =>
+    Effect.gen(function* () {
+      const taken: Array<Row> = []
+      for (const batch of inBatches(dialect, picked)) {
+        const keys = batch.map((due): ReadonlyArray<Bound> => [due.namespace, due.runId])
+        taken.push(...(yield* session.run(statements.take(keys, request.workerId, request.claimToken))))
+      }
+      const order = new Map(picked.map((due, index) => [keyOf(due.namespace, due.runId), index]))
+      const position = (run: RunRow): number => order.get(keyOf(run.namespace, run.runId)) ?? order.size
+      return yield* attempt(() =>
+        [...readAll<RunRow>(operation, runTable.columns, taken)].sort((a, b) => position(a) - position(b)),
+      )
+    })
+
+  const claim: CheckpointDriver["claim"] = (request) => {
+    const { limit, runIds, workflows } = request
+    if (limit < 1 || workflows.length === 0 || runIds?.length === 0) return Effect.succeed([])
+    const look = statements.look(request)
+    const claiming = database.transaction(operation, "usual", (session) =>
+      Effect.gen(function* () {
+        const due = yield* session.run(look)
+        if (due.length === 0) return []
+        const picked = yield* attempt(() => readAll<Due>(operation, dueColumns, due))
+        return yield* take(session, request, picked)
+      }),
+    )
+    return dialect.looksBeforeClaim
+      ? Effect.flatMap(database.query(operation, look), (due) => (due.length === 0 ? Effect.succeed([]) : claiming))
+      : claiming
+  }
+  return { claim }
+}

@@ -1,0 +1,126 @@
+/**
+ * A batch of commits in one transaction: the guarding update first, then what belongs to the runs that it hit.
+ *
+ * Everything is encoded before the transaction begins, except what carries its time: a transaction holds I/O only.
+ */
+import { StoreError, type CheckpointDriver, type CommitResult, type CommitRows, type RunRow } from "@cairn/core"
+import * as Effect from "effect/Effect"
+import type { Database, Row, Session } from "../Database.js"
+import type { Dialect } from "../Dialect.js"
+import { attempt, keyOf, readAll, readRow } from "../readRow.js"
+import { inBatches, type Bound, type Statement } from "../Statement.js"
+import {
+  attemptRows,
+  commitStatements,
+  committedColumns,
+  effectRows,
+  guardRow,
+  stepRows,
+} from "../statements/commit.js"
+import { runStatements, standingColumns } from "../statements/runs.js"
+
+type Standing = Extract<CommitResult, { readonly _tag: "Refused" }>["run"]
+
+/** The keys of a batch, each once. A run that stands in it twice would be written in no known order. */
+const keysOf = (batch: ReadonlyArray<CommitRows>): ReadonlyArray<string> => {
+  const keys = batch.map(({ lease }) => keyOf(lease.namespace, lease.runId))
+  if (new Set(keys).size === keys.length) return keys
+  const twice = keys.find((key, index) => keys.indexOf(key) !== index)
+  throw new StoreError({
+    reason: "Constraint",
+    operation: "commit",
+    problem: `run ${String(twice)} stands in the batch twice`,
+  })
+}
+
+/** The commit of the driver. */
+export const commits = (dialect: Dialect, database: Database) => {
+  const statements = commitStatements(dialect)
+  const standing = runStatements(dialect).standing
+  const operation = "commit"
+
+  const runAll = (
+    session: Session,
+    rows: ReadonlyArray<ReadonlyArray<Bound>>,
+    statement: (rows: ReadonlyArray<ReadonlyArray<Bound>>) => Statement,
+  ): Effect.Effect<ReadonlyArray<Row>, StoreError> => {
+    const batches = inBatches(dialect, rows)
+    if (batches.length === 0) return Effect.succeed([])
+    if (batches.length === 1) return session.run(statement(batches[0]!))
+    return Effect.map(
+      Effect.forEach(batches, (batch) => session.run(statement(batch))),
+      (all) => all.flat(),
+    )
+  }
+
+  /** What belongs to the runs whose row was updated; the others write nothing (D2, D3). */
+  const writeRecords = (session: Session, hit: ReadonlyArray<readonly [CommitRows, number]>) =>
+    Effect.gen(function* () {
+      const steps = yield* attempt(() => hit.flatMap(([commit, at]) => stepRows(commit, at)))
+      const effects = yield* attempt(() => hit.flatMap(([commit, at]) => effectRows(commit, at)))
+      const attempts = yield* attempt(() => hit.flatMap(([commit, at]) => attemptRows(commit, at)))
+      yield* runAll(session, steps, statements.insertSteps)
+      yield* runAll(session, effects, statements.upsertEffects)
+      yield* runAll(session, attempts, statements.upsertAttempts)
+    })
+
+  const standingOf = (session: Session, refused: ReadonlyArray<CommitRows>) =>
+    Effect.map(
+      runAll(
+        session,
+        refused.map(({ lease }) => [lease.namespace, lease.runId]),
+        standing,
+      ),
+      (rows) => new Map(rows.map((row) => [keyOf(String(row["namespace"]), String(row["runId"])), row])),
+    )
+
+  const standingRow = (row: Row | undefined): Standing => {
+    if (row === undefined) return null
+    const { claimToken, fence, seq, status, updatedAt } = readRow<RunRow>(operation, standingColumns, row)
+    return { seq, fence, claimToken, status, updatedAt }
+  }
+
+  const within = (
+    session: Session,
+    batch: ReadonlyArray<CommitRows>,
+    keys: ReadonlyArray<string>,
+    guards: ReadonlyArray<ReadonlyArray<Bound>>,
+  ) =>
+    Effect.gen(function* () {
+      const updated = yield* runAll(session, guards, statements.update)
+      const at = yield* attempt(
+        () =>
+          new Map(
+            readAll<Pick<RunRow, "namespace" | "runId" | "updatedAt">>(operation, committedColumns, updated).map(
+              (row) => [keyOf(row.namespace, row.runId), row.updatedAt],
+            ),
+          ),
+      )
+      const hit: Array<readonly [CommitRows, number]> = []
+      const refused: Array<CommitRows> = []
+      batch.forEach((commit, index) => {
+        const committedAt = at.get(keys[index]!)
+        if (committedAt === undefined) refused.push(commit)
+        else hit.push([commit, committedAt])
+      })
+      yield* writeRecords(session, hit)
+      const against = refused.length === 0 ? new Map<string, Row>() : yield* standingOf(session, refused)
+      return yield* attempt(() =>
+        keys.map((key): CommitResult => {
+          const committedAt = at.get(key)
+          return committedAt === undefined
+            ? { _tag: "Refused", run: standingRow(against.get(key)) }
+            : { _tag: "Committed", at: committedAt }
+        }),
+      )
+    })
+
+  const commit: CheckpointDriver["commit"] = (batch) => {
+    if (batch.length === 0) return Effect.succeed([])
+    return Effect.flatMap(
+      attempt(() => [keysOf(batch), batch.map(guardRow)] as const),
+      ([keys, guards]) => database.transaction(operation, "usual", (session) => within(session, batch, keys, guards)),
+    )
+  }
+  return { commit }
+}

@@ -1,0 +1,36 @@
+/** A worker's lease: prolonged by a heartbeat, ended with everything that it holds. */
+import type { CheckpointDriver, Lease } from "@cairn/core"
+import * as Effect from "effect/Effect"
+import type { Database } from "../Database.js"
+import type { Dialect } from "../Dialect.js"
+import { attempt, readAll, readRow, wholeMs } from "../readRow.js"
+import { beatResult, leaseColumns, workerStatements } from "../statements/workers.js"
+
+/** What the driver does with a worker's lease. */
+export const workers = (dialect: Dialect, database: Database) => {
+  const statements = workerStatements(dialect)
+
+  const beat: CheckpointDriver["beat"] = (workerId, leaseMs) => {
+    const operation = `beat for worker '${workerId}'`
+    return Effect.flatMap(
+      attempt(() => statements.beat(workerId, wholeMs(operation, "leaseMs", leaseMs))),
+      (statement) =>
+        database.transaction(operation, "heartbeat", (session) =>
+          Effect.gen(function* () {
+            const beaten = yield* session.run(statement)
+            const held = yield* session.run(statements.leases(workerId))
+            return yield* attempt(() => ({
+              ...readRow<{ readonly until: number; readonly now: number }>(operation, beatResult, beaten[0] ?? {}),
+              leases: readAll<Lease>(operation, leaseColumns, held),
+            }))
+          }),
+        ),
+    )
+  }
+
+  const releaseWorker: CheckpointDriver["releaseWorker"] = (workerId) =>
+    database.transaction(`release worker '${workerId}'`, "usual", (session) =>
+      Effect.asVoid(Effect.zipRight(session.run(statements.giveUp(workerId)), session.run(statements.end(workerId)))),
+    )
+  return { beat, releaseWorker }
+}

@@ -1,0 +1,7 @@
+export { storeError, type Database, type Row, type Session } from "./Database.js"
+export type { Dialect } from "./Dialect.js"
+export { migrate, migrationScript, schemaVersion } from "./Migration.js"
+export * as SqlDriver from "./SqlDriver.js"
+export type { Bound, Place, Statement } from "./Statement.js"
+export { everyStatement } from "./statements/every.js"
+export type { Column, ColumnType, TableName } from "./tables.js"

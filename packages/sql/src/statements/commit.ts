@@ -1,0 +1,145 @@
+/**
+ * What a commit writes. The update of the run rows is the guard: fence, claim token and seq are compared by the statement
+ * that writes (D3, D4), and what belongs to a run is inserted only if its row came back.
+ */
+import type { CommitRows } from "@cairn/core"
+import type { Dialect } from "../Dialect.js"
+import { whole, wholeMs } from "../readRow.js"
+import { overRows, type Bound } from "../Statement.js"
+import { attemptTable, effectTable, names, runTable, stepTable, type Column, type Table } from "../tables.js"
+
+const operation = "commit"
+
+const given = (name: string, type: Column["type"] = "text"): Column => ({
+  name: `given_${name}`,
+  field: name,
+  type,
+  nullable: true,
+})
+
+const guardColumns = [
+  given("namespace"),
+  given("run_id"),
+  given("fence", "integer"),
+  given("claim_token"),
+  given("base", "integer"),
+  given("seq", "integer"),
+  given("status"),
+  given("cursor"),
+  given("wake_in_ms", "integer"),
+  given("output", "json"),
+  given("failure", "json"),
+  given("parked", "json"),
+  given("release", "integer"),
+  given("progress", "integer"),
+]
+
+/** The row of one commit for the guarding update. Throws a `StoreError`. */
+export const guardRow = ({ base, lease, run, seq, steps }: CommitRows): ReadonlyArray<Bound> => [
+  lease.namespace,
+  lease.runId,
+  whole(operation, "fence", lease.fence),
+  lease.claimToken,
+  whole(operation, "base", base),
+  whole(operation, "seq", seq),
+  run.status,
+  run.cursor,
+  run.wakeInMs === null ? null : wholeMs(operation, "wakeInMs", run.wakeInMs),
+  run.output,
+  run.failure,
+  run.parked,
+  run.release ? 1 : 0,
+  steps.length > 0 ? 1 : 0,
+]
+
+/** The columns that the guarding update gives back. */
+export const committedColumns: ReadonlyArray<Column> = runTable.columns.filter((column) =>
+  ["namespace", "runId", "updatedAt"].includes(column.field),
+)
+
+const update = (dialect: Dialect) =>
+  overRows(
+    dialect,
+    guardColumns,
+    (rows) => `with given (${names(guardColumns)}) as (${rows}), clock (at) as (select ${dialect.now})
+update ${dialect.table("run")} as run
+set status = given_status, seq = given_seq, cursor = given_cursor, wake_at = clock.at + given_wake_in_ms,
+  output = given_output, failure = given_failure, parked = given_parked,
+  lease_owner = case when given_release = 1 then null else run.lease_owner end,
+  claim_token = case when given_release = 1 then null else run.claim_token end,
+  recoveries = case when given_progress = 1 then 0 else run.recoveries end,
+  updated_at = clock.at
+from given, clock
+where run.namespace = given_namespace and run.run_id = given_run_id
+  and run.fence = given_fence and run.claim_token = given_claim_token and run.lease_owner is not null
+  and run.seq = given_base and given_seq > given_base
+returning namespace as "namespace", run_id as "runId", updated_at as "updatedAt"`,
+  )
+
+const insert = (dialect: Dialect, table: Table, onConflict: string) =>
+  overRows(
+    dialect,
+    table.columns,
+    (rows) => `insert into ${dialect.table(table.name)} (${names(table.columns)})\n${rows}${onConflict}`,
+  )
+
+/** The upsert's second half: every column but the key and those in `kept` is replaced. */
+const replacing = (table: Table, kept: ReadonlyArray<string> = []): string => {
+  const replaced = table.columns.filter(({ name }) => !table.key.includes(name) && !kept.includes(name))
+  const sets = replaced.map(({ name }) => `${name} = excluded.${name}`).join(", ")
+  return `\non conflict (${table.key.join(", ")}) do update set ${sets}`
+}
+
+/** The step rows of a commit, stamped with the clock of its update. */
+export const stepRows = ({ lease, steps }: CommitRows, at: number): ReadonlyArray<ReadonlyArray<Bound>> =>
+  steps.map((step) => [
+    lease.namespace,
+    lease.runId,
+    step.path,
+    whole(operation, "seq", step.seq),
+    step.effect,
+    step.idempotencyKey,
+    whole(operation, "attempts", step.attempts),
+    wholeMs(operation, "durationMs", step.durationMs),
+    at,
+    step.result,
+  ])
+
+export const effectRows = ({ effects, lease }: CommitRows, at: number): ReadonlyArray<ReadonlyArray<Bound>> =>
+  effects.map((effect) => [
+    lease.namespace,
+    lease.runId,
+    effect.path,
+    whole(operation, "generation", effect.generation),
+    effect.operation,
+    effect.idempotencyKey,
+    effect.payloadHash,
+    effect.state,
+    effect.claimToken,
+    whole(operation, "sends", effect.sends),
+    at,
+    effect.state === "intended" ? null : at,
+    effect.payload,
+    effect.outcome,
+  ])
+
+export const attemptRows = ({ attempts, lease }: CommitRows, at: number): ReadonlyArray<ReadonlyArray<Bound>> =>
+  attempts.map((attempt) => [
+    lease.namespace,
+    lease.runId,
+    attempt.path,
+    whole(operation, "attempt", attempt.attempt),
+    attempt.kind,
+    attempt.retryInMs === null ? null : at + wholeMs(operation, "retryInMs", attempt.retryInMs),
+    at,
+    attempt.error,
+    attempt.output,
+  ])
+
+export const commitStatements = (dialect: Dialect) => ({
+  update: update(dialect),
+  insertSteps: insert(dialect, stepTable, ""),
+  // The window of a key opens with the first intent: sending again must not move it.
+  upsertEffects: insert(dialect, effectTable, replacing(effectTable, ["intent_at"])),
+  upsertAttempts: insert(dialect, attemptTable, replacing(attemptTable)),
+})

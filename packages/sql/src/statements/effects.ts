@@ -1,0 +1,58 @@
+/** One intent, looked up, or settled by whoever knows its outcome. */
+import type { OutcomeRow } from "@cairn/core"
+import type { Dialect } from "../Dialect.js"
+import { whole } from "../readRow.js"
+import { textOf, type Statement } from "../Statement.js"
+import { effectTable, recordColumns, selectList } from "../tables.js"
+
+type EffectKey = Pick<OutcomeRow, "namespace" | "runId" | "path" | "generation">
+
+export const effectStatements = (dialect: Dialect) => {
+  const effect = dialect.table("effect")
+  const find = textOf(
+    dialect,
+    (place) => `select ${selectList(dialect, recordColumns(effectTable))} from ${effect}
+where namespace = ${place()} and run_id = ${place()} and path = ${place()} and generation = ${place()}`,
+  )
+  // D9: the first writer wins, and only over the very intent that it knows.
+  const settle = overOneRow(dialect)
+  return {
+    find: ({ generation, namespace, path, runId }: EffectKey): Statement => ({
+      text: find,
+      params: [namespace, runId, path, whole("read an effect", "generation", generation)],
+    }),
+    settle,
+  }
+}
+
+const settledColumns = [
+  { name: "given_state", field: "state", type: "text", nullable: false },
+  { name: "given_outcome", field: "outcome", type: "json", nullable: true },
+] as const
+
+const overOneRow = (dialect: Dialect) => {
+  const text = textOf(
+    dialect,
+    (place) => `with given (given_state, given_outcome) as (${dialect.rows(settledColumns, 1, place)})
+update ${dialect.table("effect")} as effect
+set state = given_state, outcome = given_outcome, settled_at = ${dialect.now}
+from given
+where effect.namespace = ${place()} and effect.run_id = ${place()} and effect.path = ${place()}
+  and effect.generation = ${place()} and effect.idempotency_key = ${place()} and effect.payload_hash = ${place()}
+  and effect.claim_token = ${place()} and effect.state = 'intended'
+returning path as "path"`,
+  )
+  return (outcome: OutcomeRow): Statement => ({
+    text,
+    params: [
+      ...dialect.rowParams(settledColumns, [[outcome.state, outcome.outcome]]),
+      outcome.namespace,
+      outcome.runId,
+      outcome.path,
+      whole("record an outcome", "generation", outcome.generation),
+      outcome.idempotencyKey,
+      outcome.payloadHash,
+      outcome.claimToken,
+    ],
+  })
+}

@@ -1,0 +1,94 @@
+/** A run row is created, looked up, loaded with what belongs to it, and taken out of review. */
+import type { Dialect } from "../Dialect.js"
+import { computed } from "../readRow.js"
+import { overRows, textOf } from "../Statement.js"
+import {
+  attemptTable,
+  effectTable,
+  names,
+  recordColumns,
+  runTable,
+  selectList,
+  stepTable,
+  type Table,
+} from "../tables.js"
+
+/** What a run that stands against a commit shows of itself. */
+export const standingColumns = runTable.columns.filter((column) =>
+  ["namespace", "runId", "seq", "fence", "claimToken", "status", "updatedAt"].includes(column.field),
+)
+
+const newRunColumns = runTable.columns.filter((column) =>
+  ["namespace", "runId", "workflow", "version", "planHash", "inputHash", "input"].includes(column.field),
+)
+
+/** The fields that `insertRun` binds, in its order. */
+export const newRunFields = newRunColumns.map((column) => column.field)
+
+/** The rows of a run whose path has no step yet (D11). */
+const openRecords = (dialect: Dialect, table: Table, order: string): string =>
+  textOf(
+    dialect,
+    (place) => `select ${selectList(dialect, recordColumns(table), "record")}
+from ${dialect.table(table.name)} as record
+where record.namespace = ${place()} and record.run_id = ${place()}
+  and not exists (
+    select 1 from ${dialect.table("step")} as step
+    where step.namespace = record.namespace and step.run_id = record.run_id and step.path = record.path
+  )
+order by ${order}`,
+  )
+
+export const runStatements = (dialect: Dialect) => {
+  const run = dialect.table("run")
+  const given = newRunColumns.map((column) => ({ ...column, name: `given_${column.name}` }))
+  const insert = overRows(
+    dialect,
+    given,
+    (rows) => `with given (${names(given)}) as (${rows}), clock (at) as (select ${dialect.now})
+insert into ${run} (${names(newRunColumns)}, status, seq, fence, previous_until, inbox, recoveries, created_at, updated_at)
+select ${names(given)}, 'pending', 0, 0, 0, 0, 0, clock.at, clock.at from given, clock where true
+on conflict (namespace, run_id) do nothing
+returning ${selectList(dialect, runTable.columns)}`,
+  )
+  const find = textOf(
+    dialect,
+    (place) =>
+      `select ${selectList(dialect, runTable.columns)} from ${run} where namespace = ${place()} and run_id = ${place()}`,
+  )
+  const keys = [runTable.columns[0]!, runTable.columns[1]!].map((key) => ({ ...key, name: `given_${key.name}` }))
+  const steps = textOf(
+    dialect,
+    (place) => `select ${selectList(dialect, recordColumns(stepTable))} from ${dialect.table("step")}
+where namespace = ${place()} and run_id = ${place()} order by seq, path`,
+  )
+  const effects = openRecords(dialect, effectTable, "record.path, record.generation")
+  const attempts = openRecords(dialect, attemptTable, "record.path, record.attempt")
+  const unpark = textOf(
+    dialect,
+    (place) => `update ${run}
+set status = 'pending', parked = null, wake_at = null, lease_owner = null, claim_token = null, updated_at = ${dialect.now}
+where namespace = ${place()} and run_id = ${place()} and status = 'review'
+returning run_id as "runId"`,
+  )
+  const of = (text: string) => (namespace: string, runId: string) => ({ text, params: [namespace, runId] })
+  return {
+    now: { text: `select ${dialect.now} as "now"`, params: [] },
+    nowColumns: [computed("now")],
+    /** Inserts, or gives no row where the id is taken (D1). */
+    insert,
+    find: of(find),
+    /** The rows that stand against refused commits. */
+    standing: overRows(
+      dialect,
+      keys,
+      (rows) => `with given (${names(keys)}) as (${rows})
+select ${selectList(dialect, standingColumns, "run")} from given
+join ${run} as run on run.namespace = given.given_namespace and run.run_id = given.given_run_id`,
+    ),
+    steps: of(steps),
+    openEffects: of(effects),
+    openAttempts: of(attempts),
+    unpark: of(unpark),
+  }
+}

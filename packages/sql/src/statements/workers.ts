@@ -1,0 +1,54 @@
+/** A worker's lease on everything that it owns is one row of its own. */
+import type { Dialect } from "../Dialect.js"
+import { computed } from "../readRow.js"
+import { overRows, textOf, type Statement } from "../Statement.js"
+import { runTable, selectList, type Column } from "../tables.js"
+
+const beatColumns: ReadonlyArray<Column> = [
+  { ...computed("workerId", "text"), name: "given_worker_id" },
+  { ...computed("leaseMs"), name: "given_lease_ms" },
+]
+
+export const beatResult: ReadonlyArray<Column> = [computed("until"), computed("now")]
+
+export const leaseColumns: ReadonlyArray<Column> = runTable.columns.filter((column) =>
+  ["namespace", "runId", "fence", "claimToken"].includes(column.field),
+)
+
+export const workerStatements = (dialect: Dialect) => {
+  const worker = dialect.table("worker")
+  const run = dialect.table("run")
+  const beat = overRows(
+    dialect,
+    beatColumns,
+    (rows, place) => `with given (given_worker_id, given_lease_ms) as (${rows}), clock (at) as (select ${dialect.now})
+insert into ${worker} (worker_id, until)
+select given_worker_id, clock.at + given_lease_ms from given, clock where true
+on conflict (worker_id) do update set until = excluded.until
+returning until as "until", until - ${place()} as "now"`,
+  )
+  const leases = textOf(
+    dialect,
+    (place) => `select ${selectList(dialect, leaseColumns)} from ${run}
+where lease_owner = ${place()} and claim_token is not null order by namespace, run_id`,
+  )
+  // D12: what was running is due at once; a run that sleeps goes on sleeping.
+  const giveUp = textOf(
+    dialect,
+    (place) => `update ${run}
+set status = case when status = 'running' then 'pending' else status end,
+  lease_owner = null, claim_token = null, updated_at = ${dialect.now}
+where lease_owner = ${place()}`,
+  )
+  const end = textOf(dialect, (place) => `delete from ${worker} where worker_id = ${place()}`)
+  const of =
+    (text: string) =>
+    (workerId: string): Statement => ({ text, params: [workerId] })
+  return {
+    /** The clock of the beat follows from what it wrote: one reading serves both. */
+    beat: (workerId: string, leaseMs: number): Statement => beat([[workerId, leaseMs]], [leaseMs]),
+    leases: of(leases),
+    giveUp: of(giveUp),
+    end: of(end),
+  }
+}

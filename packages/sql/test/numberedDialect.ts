@@ -1,0 +1,26 @@
+/** A dialect unlike SQLite in every answer: numbered placeholders, one array a column, a schema, clauses that lock. */
+import type { Dialect } from "@cairn/sql"
+
+export const numberedDialect: Dialect = {
+  name: "numbered",
+  table: (name) => `"store"."${name}"`,
+  index: (name) => `"${name}"`,
+  types: { text: 'text collate "C"', integer: "bigint", json: "json" },
+  tableOptions: "",
+  placeholder: (position) => `$${position}`,
+  now: "clock_ms()",
+  rows: (columns, _count, place) => {
+    const casts = { text: "text", integer: "bigint", json: "text" } as const
+    const arrays = columns.map((column) => `${place()}::${casts[column.type]}[]`)
+    return `select * from unnest(${arrays.join(", ")})`
+  },
+  rowParams: (columns, rows) => columns.map((_, index) => rows.map((row) => row[index])),
+  batchSizes: null,
+  select: (column, type) => (type === "json" ? `${column}::text` : column),
+  lockPicked: "for update skip locked",
+  looksBeforeClaim: false,
+  migrationTableExists: "select 1 from tables where name = 'migration'",
+  migrationLock: "select lock(1)",
+  beforeTables: ['create schema "store"'],
+  classify: () => "Unknown",
+}

@@ -1,0 +1,3 @@
+export type { SqliteStoreOptions } from "./internal/openDatabase.js"
+export { SqliteDriver } from "./SqliteDriver.js"
+export { SqliteStore } from "./SqliteStore.js"

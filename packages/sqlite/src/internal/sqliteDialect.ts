@@ -1,0 +1,33 @@
+/** SQLite's answers to the questions of `Dialect`. */
+import type { Dialect } from "@cairn/sql"
+import { classify } from "./resultCodes.js"
+
+export const sqliteDialect: Dialect = {
+  name: "sqlite",
+  // A file has one name space: the prefix keeps the tables apart from the application's.
+  table: (name) => `cairn_${name}`,
+  index: (name) => `cairn_${name}`,
+  // `text` compares byte for byte where no collation is named.
+  types: { text: "text", integer: "integer", json: "text" },
+  // Without it a column takes any type, and a text in an integer column would come back as it is.
+  tableOptions: "strict",
+  placeholder: () => "?",
+  // SQLite reads its clock once a statement. It gives seconds with a fraction: rounded, because it is a binary one.
+  now: "cast(round(unixepoch('now', 'subsec') * 1000) as integer)",
+  rows: (columns, count, place) => {
+    const row = () => `(${columns.map(() => place()).join(", ")})`
+    return `values ${Array.from({ length: count }, row).join(", ")}`
+  },
+  rowParams: (_columns, rows) => rows.flat(),
+  // Statements cost no round trip here: three texts are enough, and stay prepared.
+  batchSizes: [32, 8, 1],
+  select: (column) => column,
+  // One writer at a time: the transaction holds the write lock from its beginning.
+  lockPicked: "",
+  // Idle workers of many processes must not take turns at the write lock only to find nothing.
+  looksBeforeClaim: true,
+  migrationTableExists: "select 1 from sqlite_master where type = 'table' and name = 'cairn_migration'",
+  migrationLock: null,
+  beforeTables: [],
+  classify,
+}

@@ -1,0 +1,32 @@
+/** The laws, over a file that two connections have open. */
+import { storeConformance } from "@cairn/conformance"
+import { SqliteDriver } from "@cairn/sqlite"
+import { Effect } from "effect"
+import { openDatabase } from "../src/internal/openDatabase.js"
+import { makeSqliteDatabase } from "../src/internal/sqliteDatabase.js"
+import { driverOver } from "../src/SqliteDriver.js"
+import { makeFaultyClient } from "./internal/faultyConnection.js"
+import { temporaryFile } from "./internal/temporaryFile.js"
+
+storeConformance("sqlite", {
+  features: ["second", "ownClock", "failAfter", "unsafeInteger", "unreadable"],
+  open: Effect.gen(function* () {
+    const filename = yield* temporaryFile
+    const { client } = yield* openDatabase({ filename })
+    const faulty = makeFaultyClient(client)
+    const database = makeSqliteDatabase(faulty.client, { busyTimeoutMs: 5_000 })
+    return {
+      driver: faulty.disarmedByCalls(driverOver(database, filename)),
+      second: yield* SqliteDriver.make({ filename }),
+      failAfter: (statements) => Effect.sync(() => faulty.arm(statements)),
+      plantUnsafeInteger: (namespace, runId) =>
+        client.unsafe("update cairn_run set version = 9007199254740993 where namespace = ? and run_id = ?", [
+          namespace,
+          runId,
+        ]),
+      makeUnreadable: Effect.forEach(["run", "step", "effect", "attempt", "worker"], (table) =>
+        client.unsafe(`alter table cairn_${table} rename to cairn_${table}_gone`),
+      ),
+    }
+  }),
+})

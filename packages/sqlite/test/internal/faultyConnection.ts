@@ -1,0 +1,57 @@
+/** A client whose connection fails at a chosen statement, as if it had died there. */
+import type { SqliteClient } from "@effect/sql-sqlite-node/SqliteClient"
+import type { Connection } from "@effect/sql/SqlConnection"
+import { SqlError } from "@effect/sql/SqlError"
+import type { CheckpointDriver } from "@cairn/core"
+import { Effect } from "effect"
+
+class DeadConnection extends Error {
+  readonly code = "SQLITE_IOERR"
+}
+
+export interface FaultyClient {
+  readonly client: Pick<SqliteClient, "reserve">
+  /** The statement after so many fails; those after it run again. */
+  readonly arm: (statements: number) => void
+  /** A driver of which only the next call can fail. */
+  readonly disarmedByCalls: (driver: CheckpointDriver) => CheckpointDriver
+}
+
+export const makeFaultyClient = (client: SqliteClient): FaultyClient => {
+  let left: number | null = null
+
+  const faulty = (connection: Connection): Connection => ({
+    ...connection,
+    execute: (sql, params, transformRows) =>
+      Effect.suspend(() => {
+        if (left === 0) {
+          left = null
+          return Effect.fail(new SqlError({ cause: new DeadConnection("the connection is dead") }))
+        }
+        if (left !== null) left -= 1
+        return connection.execute(sql, params, transformRows)
+      }),
+  })
+
+  const disarm = Effect.sync(() => {
+    left = null
+  })
+
+  return {
+    client: { reserve: Effect.map(client.reserve, faulty) },
+    arm: (statements) => {
+      left = statements
+    },
+    disarmedByCalls: (driver) => ({
+      ...driver,
+      createRun: (run) => Effect.ensuring(driver.createRun(run), disarm),
+      load: (namespace, runId) => Effect.ensuring(driver.load(namespace, runId), disarm),
+      claim: (request) => Effect.ensuring(driver.claim(request), disarm),
+      commit: (batch) => Effect.ensuring(driver.commit(batch), disarm),
+      recordOutcome: (outcome) => Effect.ensuring(driver.recordOutcome(outcome), disarm),
+      beat: (workerId, leaseMs) => Effect.ensuring(driver.beat(workerId, leaseMs), disarm),
+      releaseWorker: (workerId) => Effect.ensuring(driver.releaseWorker(workerId), disarm),
+      unpark: (namespace, runId) => Effect.ensuring(driver.unpark(namespace, runId), disarm),
+    }),
+  }
+}
