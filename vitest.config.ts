@@ -10,7 +10,13 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: conditions } },
   test: {
-    include: ["packages/*/test/**/*.test.ts", "examples/*/test/**/*.test.ts", "docs/test/**/*.test.ts", "test/**/*.test.ts"],
+    include: [
+      "packages/*/test/**/*.test.ts",
+      "examples/*/test/**/*.test.ts",
+      "docs/test/**/*.test.ts",
+      "chaos/test/**/*.test.ts",
+      "test/**/*.test.ts",
+    ],
     // These need the registry and a build: `pnpm test:packaging`.
     exclude: [...configDefaults.exclude, "test/packaging/**"],
     reporters: report === undefined ? ["default"] : ["default", ["json", { outputFile: report }]],

@@ -106,6 +106,6 @@ describe("examples of the documentation", () => {
     .filter(([, index]) => !examples[index]!.source.includes("storeConformance("))
 
   it.each(runs)("run as they stand: %s", async (_, index) => {
-    await import(/* @vite-ignore */ pathToFileURL(fileOf(index)).href)
+    await expect(import(/* @vite-ignore */ pathToFileURL(fileOf(index)).href)).resolves.toBeDefined()
   })
 })

@@ -34,7 +34,12 @@ const sayFound = Effect.gen(function* () {
     const found = yield* Effect.catchTag(store.load(defaultNamespace, file), "RunNotFound", () => Effect.succeed(null))
     if (found === null) continue
     const committed = found.steps.map(({ path }) => path)
-    const open = found.effects.find(({ state }) => state === "intended")?.path ?? null
+    const { effects } = yield* store.loadOpen(
+      defaultNamespace,
+      file,
+      found.run.cursor === null ? [] : [found.run.cursor],
+    )
+    const open = effects.find(({ state }) => state === "intended")?.path ?? null
     say({ event: "found", run: file, committed, open })
   }
 })

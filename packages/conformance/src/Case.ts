@@ -11,7 +11,23 @@ import { makeBench, type Bench } from "./internal/bench.js"
  * @since 0.1.0
  */
 export type Law =
-  "D1" | "D2" | "D3" | "D4" | "D5" | "D6" | "D7" | "D8" | "D9" | "D10" | "D11" | "D12" | "D13" | "D14" | "D15" | "D16"
+  | "D1"
+  | "D2"
+  | "D3"
+  | "D4"
+  | "D5"
+  | "D6"
+  | "D7"
+  | "D8"
+  | "D9"
+  | "D10"
+  | "D11"
+  | "D12"
+  | "D13"
+  | "D14"
+  | "D15"
+  | "D16"
+  | "D17"
 
 /**
  * One case: what a law asks in one situation.

@@ -10,8 +10,10 @@ import { createCases } from "./cases/create.js"
 import { dueCases } from "./cases/due.js"
 import { guardCases } from "./cases/guard.js"
 import { loadCases } from "./cases/load.js"
+import { openCases } from "./cases/open.js"
 import { outcomeCases } from "./cases/outcome.js"
 import { recoveryCases } from "./cases/recovery.js"
+import { settledCases } from "./cases/settled.js"
 import { textCases } from "./cases/text.js"
 import { workerCases } from "./cases/worker.js"
 import type { Feature, Harness } from "./Harness.js"
@@ -34,8 +36,10 @@ export const cases: ReadonlyArray<Case> = [
   ...outcomeCases,
   ...textCases,
   ...loadCases,
+  ...openCases,
   ...workerCases,
   ...recoveryCases,
+  ...settledCases,
 ].sort(byLaw)
 
 /** A driver that claims to serve several processes has to be tried from more than one side. */
@@ -68,7 +72,7 @@ const timeoutMs = 120_000
  * Cases that need what the harness does not offer are not registered; the suite's title counts them and names the
  * features that they wait for.
  *
- * *Laws.* D1 to D16 of `CheckpointDriver`.
+ * *Laws.* D1 to D17 of `CheckpointDriver`.
  *
  * @category suites
  * @since 0.1.0

@@ -3,7 +3,14 @@ export type { AnyFlow, Flow, Fragment, Outcome, StepContext } from "./builder/Fl
 export { Plan, type ComputedContext, type ComputedStep } from "./builder/Plan.js"
 export { compile } from "./compiler/Compiler.js"
 export { fromLegacySchema, type LegacyFunctions, type LegacySchema } from "./dsl/LegacySchema.js"
-export { Effects, type AnyEffect, type Local, type Read, type StoreWithTransactions, type Transaction } from "./dsl/Effects.js"
+export {
+  Effects,
+  type AnyEffect,
+  type Local,
+  type Read,
+  type StoreWithTransactions,
+  type Transaction,
+} from "./dsl/Effects.js"
 export { OnUnknown } from "./dsl/OnUnknown.js"
 export { Operation, type AnyOperation, type External, type HandlerContext, type Performs } from "./dsl/Operation.js"
 export { Output, type Unvalidated } from "./dsl/Output.js"
@@ -34,6 +41,7 @@ export type {
   EffectState,
   FailureRecord,
   Lease,
+  OpenState,
   ParkRecord,
   RunRecord,
   RunState,
@@ -51,6 +59,7 @@ export type {
   EffectWrite,
   LoadedRows,
   NewRunRow,
+  OpenRows,
   OutcomeRow,
   RunPatch,
   RunRow,

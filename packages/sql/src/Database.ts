@@ -38,6 +38,9 @@ export interface Database {
   /** One statement that only reads. */
   readonly query: (operation: string, statement: Statement) => Effect.Effect<ReadonlyArray<Row>, StoreError>
 
+  /** One statement that writes, a transaction of its own. */
+  readonly write: (operation: string, statement: Statement) => Effect.Effect<ReadonlyArray<Row>, StoreError>
+
   /** Several statements that read, all at one instant. */
   readonly snapshot: <A>(
     operation: string,
@@ -73,5 +76,5 @@ export const storeError = (dialect: Dialect, operation: string, cause: unknown):
   // By tag, not by class: two copies of the package may meet.
   if ((cause as { readonly _tag?: unknown } | null)?._tag === "StoreError") return cause as StoreError
   const reason = dialect.classify(cause)
-  return new StoreError({ reason, operation, problem: problems[reason], cause })
+  return new StoreError({ reason, operation, problem: dialect.problems[reason] ?? problems[reason], cause })
 }

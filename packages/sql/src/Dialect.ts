@@ -59,16 +59,41 @@ export interface Dialect {
   readonly select: (column: string, type: ColumnType) => string
 
   /**
-   * The clause that locks picked runs and passes over those that another claimer has locked. Default: nothing; then
-   * writers have to be serialised by the transaction itself, or claimers wait for each other.
+   * The clause that locks picked rows of `run` and passes over those that another claimer has locked. Default: nothing;
+   * then writers have to be serialised by the transaction itself, or claimers wait for each other.
    */
   readonly lockPicked: string
+
+  /**
+   * The clause that locks selected rows until the transaction ends, and waits for who holds them. Default: null; then the
+   * transaction that writes has to keep all other writers out, and nothing is locked by row.
+   */
+  readonly lockRows: string | null
 
   /**
    * Whether to look for due runs before the transaction that claims them begins. Default: false. True costs one more
    * query for each claim that finds something, and saves an idle worker the write lock.
    */
   readonly looksBeforeClaim: boolean
+
+  /**
+   * Whether statements that write may stand in `with` and feed each other. Default: false, a commit is a transaction of
+   * several statements; with true it is one statement, which costs one round trip and locks its runs in order. It
+   * asks for `rows` whose text is the same for any number of rows.
+   */
+  readonly commitsAtOnce: boolean
+
+  /**
+   * An expression that limits how long a statement of its own waits for locks; evaluated before it takes the first.
+   * Default: null, then only what limits the transaction or the connection does.
+   */
+  readonly limitLocks: string | null
+
+  /**
+   * An expression that wakes the workers of other processes once the transaction is committed; evaluated for each run that
+   * becomes claimable by a start or an unpark (D18). Default: null, they find it by polling.
+   */
+  readonly wake: string | null
 
   /** A query that gives one row if the migration table exists, none if not. It must not fail, and change nothing. */
   readonly migrationTableExists: string
@@ -78,6 +103,12 @@ export interface Dialect {
 
   /** Statements before the first table. Default: none; a store with a schema of its own creates it here. */
   readonly beforeTables: ReadonlyArray<string>
+
+  /** How somebody else creates the tables; completes "to create them, …" in errors. */
+  readonly howToMigrate: string
+
+  /** What errors of a reason say instead of the common text. Default: none. */
+  readonly problems: Readonly<Partial<Record<StoreError["reason"], string>>>
 
   /** What a driver's error means, by its code, never by its message. Default: `Unknown`, which nobody retries. */
   readonly classify: (cause: unknown) => StoreError["reason"]

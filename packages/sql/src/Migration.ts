@@ -118,10 +118,7 @@ export const migrate = (
     }
     if (found === schemaVersion) return
     if (!options.apply) {
-      return yield* wrongVersion(
-        found,
-        "run the statements that 'migrationScript' prints, with a role that may create tables",
-      )
+      return yield* wrongVersion(found, `to create them, ${dialect.howToMigrate}`)
     }
     for (const migration of migrations.slice(found)) {
       yield* database.transaction(operation, "usual", (session) => apply(dialect, session, migration))

@@ -1,6 +1,6 @@
 /**
  * The driver over a database that speaks SQL. It holds no dialect's words: those are in `Dialect`, and the statements in
- * `statements/`. Laws D1 to D16 are those of `CheckpointDriver`.
+ * `statements/`. Laws D1 to D17 are those of `CheckpointDriver`.
  */
 import type { Capabilities, CheckpointDriver } from "@cairn/core"
 import type { Database } from "./Database.js"
@@ -14,7 +14,7 @@ import { workers } from "./driver/workers.js"
 /**
  * Makes the driver of a dialect over a database whose tables exist.
  *
- * *Laws.* D1 to D16.
+ * *Laws.* D1 to D17.
  *
  * @category constructors
  * @since 0.1.0

@@ -13,15 +13,25 @@ describe("statements", () => {
       const positions = [...text.matchAll(/\$(\d+)/g)].map((match) => Number(match[1]))
       expect(positions).toEqual(params.map((_, index) => index + 1))
       const tables = [...text.matchAll(/(?:from|join|update|into) ([^\s(,)]+)/g)].map((match) => match[1]!)
-      const known = /^("store"\."\w+"|given|clock|wanted|asked|due|picked|tables|unnest|skip)$/
+      // The tables, what `with` names, and `do update set` and `for update of`.
+      const known = /^("store"\."\w+"|given(_\w+)?|clock|wanted|asked|due|picked|updated|unnest|set|of|skip)$/
       expect(tables.filter((table) => !known.test(table))).toEqual([])
     },
   )
 
   it("lock what they pick where the dialect can", () => {
     const all = everyStatement(numberedDialect)
-    const locking = Object.keys(all).filter((name) => all[name]!.text.endsWith("for update skip locked"))
-    expect(locking).toEqual(["look for due runs", "look for due runs among some"])
+    const locking = Object.keys(all).filter((name) => all[name]!.text.includes("for update skip locked"))
+    expect(locking).toEqual(["pick due runs", "pick due runs among some"])
+  })
+
+  it("lock several runs in the order of their keys before one is written, and wake who sleeps elsewhere", () => {
+    const all = everyStatement(numberedDialect)
+    expect(all["commit several runs"]!.text).toMatch(
+      /order by run\.namespace, run\.run_id for update of run\n\),\nupdated/,
+    )
+    expect(all["commit"]!.text).not.toContain("for update")
+    expect(all["unpark"]!.text).toContain('wake() as "woken"')
   })
 
   it("never hold a value in their text", () => {

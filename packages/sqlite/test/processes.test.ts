@@ -82,7 +82,8 @@ describe("a process that is killed", () => {
           expect(yield* Effect.promise(() => child.ended)).toBe("SIGKILL")
           yield* expectWhole(filename, acknowledged)
         }
-        expect(acknowledged.size).toBeGreaterThan(4)
+        // Runs of one worker take turns: more than one of each round has been acknowledged.
+        expect(acknowledged.size).toBeGreaterThan(10)
       }),
     120_000,
   )

@@ -59,6 +59,29 @@ describe("query plans", () => {
     }),
   )
 
+  it.scopedLive("what is open is looked up by run and path, however many rows the run has", () =>
+    Effect.gen(function* () {
+      const { client } = yield* openDatabase({ filename: ":memory:" })
+      const rows = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 5000)"
+      yield* client.unsafe(`${rows} insert into cairn_effect
+        select 'n', 'r', 'p' || i, 0, 'o', 'k', 'h', 'intended', 't', 1, 1, null, null, null from n`)
+      yield* client.unsafe(`${rows} insert into cairn_attempt
+        select 'n', 'r', 'p' || i, 1, 'failed', null, 1, '{}', null from n`)
+      yield* client.unsafe("analyze")
+      for (const table of ["effect", "attempt"]) {
+        for (const paths of ["a path", "some paths"]) {
+          const { params, text } = everyStatement(sqliteDialect)[`load the ${table}s of ${paths}`]!
+          const plan = yield* client.unsafe<{ readonly detail: string }>(`explain query plan ${text}`, params)
+          const details = plan.map(({ detail }) => detail)
+          const key = `sqlite_autoindex_cairn_${table}_1 (namespace=? AND run_id=? AND path=?)`
+          expect(details).toContain(`SEARCH record USING INDEX ${key}`)
+          // The key gives the order of D11: nothing is sorted.
+          expect(details.filter((detail) => detail.includes("ORDER BY"))).toEqual([])
+        }
+      }
+    }),
+  )
+
   it.scopedLive("a full scan would be noticed", () =>
     Effect.gen(function* () {
       const { client } = yield* openDatabase({ filename: ":memory:" })

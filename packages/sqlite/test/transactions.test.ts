@@ -218,6 +218,32 @@ describe("a row of transactions", () => {
   )
 })
 
+describe("fibers that commit in loops", () => {
+  it.scopedLive("take turns: none waits for another's loop to end", () =>
+    Effect.gen(function* () {
+      const { driver } = yield* open()
+      const ids = ["a", "b", "c", "d", "e"]
+      for (const runId of ids) yield* driver.createRun(newRun(runId))
+      yield* driver.beat("worker", 60_000)
+      const order: Array<string> = []
+      yield* Effect.forEach(
+        yield* driver.claim(claimOf("worker")),
+        (run) =>
+          Effect.gen(function* () {
+            for (let base = 0; base < 20; base++) {
+              yield* driver.commit([stepCommit(leaseOf(run), base)])
+              order.push(run.runId)
+            }
+          }),
+        { concurrency: "unbounded", discard: true },
+      )
+      expect(order).toHaveLength(100)
+      // The first may be some commits ahead of those that were started after it; nobody is left out.
+      for (const runId of ids) expect(order.slice(0, 25).filter((id) => id === runId).length).toBeGreaterThan(2)
+    }),
+  )
+})
+
 describe("the connection", () => {
   it.scopedLive("is freed of a transaction that somebody else has left open", () =>
     Effect.gen(function* () {

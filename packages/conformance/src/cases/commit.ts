@@ -1,6 +1,6 @@
 /** D2 and D5: a commit is one, and the commits of a batch are several. */
 import assert from "node:assert/strict"
-import type { CommitRows, LoadedRows } from "@cairn/core"
+import type { CheckpointDriver, CommitRows, RunRow } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
@@ -18,6 +18,7 @@ import {
   leaseOf,
   liveWorker,
   loud,
+  openOf,
   step,
   underWay,
   type Bench,
@@ -109,22 +110,33 @@ const chained = (lease: CommitRows["lease"], n: number): CommitRows =>
     run: { cursor: `p${n + 1}` },
   })
 
-const assertWhole = ({ run, steps, effects, attempts }: LoadedRows): void => {
-  const next = run.seq === 0 ? [] : [`p${run.seq + 1}`]
-  const seen = `at seq ${run.seq} a reader saw`
-  assert.equal(steps.length, run.seq, `${seen} ${steps.length} steps`)
-  assert.deepEqual([run.cursor], run.seq === 0 ? [null] : next, `${seen} cursor ${run.cursor}`)
-  assert.deepEqual(
-    effects.map(({ path }) => path),
-    next,
-    `${seen} other intents`,
-  )
-  assert.deepEqual(
-    attempts.map(({ path }) => path),
-    next,
-    `${seen} other attempts`,
-  )
-}
+/** Run row and steps as one reading gives them; its seq. */
+const wholeSeq = (row: RunRow, driver: CheckpointDriver) =>
+  Effect.map(driver.load(row.namespace, row.runId), (loaded) => {
+    assert.ok(loaded !== null)
+    const { run, steps } = loaded
+    assert.equal(steps.length, run.seq, `at seq ${run.seq} a reader saw ${steps.length} steps`)
+    assert.equal(run.cursor, run.seq === 0 ? null : `p${run.seq + 1}`, `at seq ${run.seq} a reader saw ${run.cursor}`)
+    return run.seq
+  })
+
+/** Intents and attempts are read in another call: they are of one instant that lies between two readings of the run. */
+const wholeReading = (bench: Bench, row: RunRow, paths: ReadonlyArray<string>, driver: CheckpointDriver) =>
+  Effect.gen(function* () {
+    const before = yield* wholeSeq(row, driver)
+    const { effects, attempts } = yield* openOf(bench, row, paths, driver)
+    const after = yield* wholeSeq(row, driver)
+    const places = effects.map(({ path }) => path)
+    assert.deepEqual(
+      attempts.map(({ path }) => path),
+      places,
+      "a reader saw intents and attempts of different commits",
+    )
+    const seen = `between seq ${before} and ${after} a reader saw the intents of ${places.length} commits`
+    assert.ok(places.length >= before && places.length <= after, seen)
+    assert.deepEqual(places, [...paths.slice(0, places.length)].sort(), "a reader saw a commit without the one before")
+    return after
+  })
 
 const readersBeside: Case = {
   law: "D2",
@@ -139,11 +151,11 @@ const readersBeside: Case = {
         (n) => Effect.zipRight(committed(bench, chained(lease, n)), Effect.yieldNow()),
         { discard: true },
       )
+      const paths = Array.from({ length: total }, (_, n) => `p${n + 2}`)
       const readers = bench.connections.map((driver) => {
-        const read: Effect.Effect<void, unknown> = Effect.flatMap(everything(bench, row, driver), (loaded) => {
-          assertWhole(loaded)
-          return loaded.run.seq === total ? Effect.void : Effect.zipRight(Effect.yieldNow(), read)
-        })
+        const read: Effect.Effect<void, unknown> = Effect.flatMap(wholeReading(bench, row, paths, driver), (seq) =>
+          seq === total ? Effect.void : Effect.zipRight(Effect.yieldNow(), read),
+        )
         return read
       })
       yield* Effect.all([writer, ...readers], { concurrency: "unbounded", discard: true })

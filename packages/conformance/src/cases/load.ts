@@ -1,4 +1,4 @@
-/** D11 and D14: what a load gives, and what absent means. */
+/** D11, D13 and D14: what a load gives, how numbers come back, and what absent means. */
 import assert from "node:assert/strict"
 import { StoreError } from "@cairn/core"
 import * as Cause from "effect/Cause"
@@ -19,6 +19,7 @@ import {
   intent,
   liveWorker,
   newRun,
+  openOf,
   rowOf,
   step,
   underWay,
@@ -46,65 +47,6 @@ const bySeq: Case = {
     }),
 }
 
-const openOnly: Case = {
-  law: "D11",
-  title: "D11: effects and attempts come for paths without a step only, all generations and numbers of them",
-  needs: [],
-  run: (bench) =>
-    Effect.gen(function* () {
-      const { row, lease } = yield* claimed(bench)
-      const both = (path: string) => ({
-        effects: [intent(lease, path), intent(lease, path, { generation: 1, idempotencyKey: `${path}-1` })],
-        attempts: [attempt(path), attempt(path, { attempt: 2 })],
-      })
-      for (const [n, path] of ["charge", "charge[1]", "charge/inner", "Charge"].entries()) {
-        yield* committed(bench, { ...commitOf(lease, n, { steps: [] }), ...both(path) })
-      }
-      yield* committed(bench, commitOf(lease, 4, { steps: [step("charge", 5)] }))
-      const { effects, attempts } = yield* everything(bench, row)
-      const open = ["Charge", "Charge", "charge/inner", "charge/inner", "charge[1]", "charge[1]"]
-      assert.deepEqual(
-        effects.map(({ path }) => path),
-        open,
-      )
-      assert.deepEqual(
-        effects.map(({ generation }) => generation),
-        [0, 1, 0, 1, 0, 1],
-      )
-      assert.deepEqual(
-        attempts.map(({ path }) => path),
-        open,
-      )
-      assert.deepEqual(
-        attempts.map((one) => one.attempt),
-        [1, 2, 1, 2, 1, 2],
-      )
-      assert.equal((yield* effectOf(bench, row, "charge", 1)).idempotencyKey, "charge-1", "a done intent is gone")
-    }),
-}
-
-const ownRows: Case = {
-  law: "D11",
-  title: "D11: a load gives the rows of its own run only, be it a namesake or a neighbour",
-  needs: [],
-  run: (bench) =>
-    Effect.gen(function* () {
-      const mine = yield* underWay(bench)
-      const before = yield* everything(bench, mine.row)
-      for (const over of [{ namespace: fresh("conformance"), runId: mine.row.runId }, {}]) {
-        const { row, lease } = yield* underWay(bench, over)
-        yield* committed(bench, commitOf(lease, 1, { steps: [step("kept", 2)], effects: [intent(lease, "more")] }))
-        const loaded = yield* everything(bench, row)
-        assert.deepEqual(
-          loaded.steps.map(({ path }) => path),
-          ["first", "kept"],
-        )
-      }
-      // A namesake's step at the same path does not close this run's intent.
-      assert.deepEqual(yield* everything(bench, mine.row), before)
-    }),
-}
-
 const callersCopy: Case = {
   law: "D11",
   title: "D11: nobody changes what is stored by changing what they gave or got",
@@ -121,11 +63,12 @@ const callersCopy: Case = {
         for (const one of rows) Reflect.set(one, "path", "scribbled")
       }
       const loaded = yield* bench.driver.load(row.namespace, row.runId)
+      const open = yield* bench.driver.loadOpen(row.namespace, row.runId, ["kept", "late"])
       const found = yield* bench.driver.findRun(row.namespace, row.runId)
       const effect = yield* bench.driver.findEffect({ ...lease, path: "late", generation: 0 })
       for (const rows of [write.steps, write.effects, write.attempts]) scribble(rows)
       assert.ok(loaded !== null && found !== null && effect !== null)
-      for (const rows of [loaded.steps, loaded.effects, loaded.attempts, [effect]]) scribble(rows)
+      for (const rows of [loaded.steps, open.effects, open.attempts, [effect]]) scribble(rows)
       const again = yield* bench.driver.createRun(newRun(bench, { runId: lease.runId }))
       for (const one of [loaded.run, found, again.run]) Reflect.set(one, "status", "failed")
       assert.deepEqual(yield* everything(bench, { namespace: lease.namespace, runId: lease.runId }), after)
@@ -147,9 +90,10 @@ const secondSees: Case = {
   run: (bench) =>
     Effect.gen(function* () {
       const { row, lease } = yield* underWay(bench)
-      const second = bench.store.second!
+      const second = bench.connections[1]!
       for (let base = 1; base <= 10; base++) {
-        yield* committed(bench, commitOf(lease, base))
+        const open = { effects: [intent(lease, `next-${base}`)], attempts: [attempt(`next-${base}`)] }
+        yield* committed(bench, commitOf(lease, base, open))
         assert.deepEqual(yield* everything(bench, row, second), yield* everything(bench, row))
       }
       const made = yield* second.createRun(newRun(bench))
@@ -172,6 +116,7 @@ const absent: Case = {
         assert.equal(yield* driver.findRun(fresh("conformance"), row.runId), null)
         assert.equal(yield* driver.load(row.namespace, runId), null)
         assert.equal(yield* driver.load(fresh("conformance"), row.runId), null)
+        assert.deepEqual(yield* openOf(bench, { ...place, runId }, ["kept"]), { effects: [], attempts: [] })
         assert.equal(yield* driver.findEffect({ ...place, runId }), null)
         assert.equal(yield* driver.findEffect({ ...place, namespace: fresh("conformance") }), null)
         assert.equal(yield* driver.findEffect({ ...place, path: "first" }), null)
@@ -230,6 +175,7 @@ const unreadable: Case = {
       yield* bench.store.makeUnreadable!
       assertStoreError("findRun", yield* Effect.exit(driver.findRun(row.namespace, row.runId)))
       assertStoreError("load", yield* Effect.exit(driver.load(row.namespace, row.runId)))
+      assertStoreError("loadOpen", yield* Effect.exit(driver.loadOpen(row.namespace, row.runId, ["kept"])))
       const place = { namespace: row.namespace, runId: row.runId, path: "kept", generation: 0 }
       assertStoreError("findEffect", yield* Effect.exit(driver.findEffect(place)))
       assertStoreError("createRun", yield* Effect.exit(driver.createRun(newRun(bench, { runId: row.runId }))))
@@ -281,8 +227,6 @@ const integers: Case = {
 
 export const loadCases: ReadonlyArray<Case> = [
   bySeq,
-  openOnly,
-  ownRows,
   callersCopy,
   secondSees,
   absent,

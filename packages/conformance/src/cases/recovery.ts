@@ -54,23 +54,26 @@ const released: Case = {
       const lease = brief.leases.find(({ runId }) => runId === byCommit.runId)
       yield* moved(bench, lease!, 0, { status: "sleeping", wakeInMs: 0 })
       yield* bench.driver.releaseWorker(brief.worker)
+      const { previousUntil } = yield* rowOf(bench, byWorker)
       yield* bench.waitUntil(brief.until + 1)
       const rows = yield* claim(bench, yield* liveWorker(bench))
       assert.equal(rows.length, 2)
-      for (const row of rows) assert.deepEqual([row.previousUntil, row.recoveries, row.fence], [0, 0, 2])
+      for (const row of rows) {
+        const kept = row.runId === byCommit.runId ? 0 : previousUntil
+        assert.deepEqual([row.previousUntil, row.recoveries, row.fence], [kept, 0, 2])
+      }
     }),
 }
 
 const keptUntil: Case = {
   law: "D15",
-  title: "D15: a release leaves what an earlier takeover kept, for the next owner to wait for",
+  title: "D15: a commit that releases leaves what an earlier takeover kept, for the next owner to wait for",
   needs: [],
   run: (bench) =>
     Effect.gen(function* () {
       const old = yield* abandoned(bench)
-      const robber = yield* liveWorker(bench)
-      only(yield* claim(bench, robber))
-      yield* bench.driver.releaseWorker(robber)
+      const taken = leaseOf(only(yield* claim(bench, yield* liveWorker(bench))))
+      yield* moved(bench, taken, 0, { status: "pending" })
       const next = only(yield* claim(bench, yield* liveWorker(bench)))
       assert.deepEqual([next.previousUntil, next.recoveries, next.fence], [old.until, 1, 3])
     }),
@@ -111,4 +114,22 @@ const noProgress: Case = {
     }),
 }
 
-export const recoveryCases: ReadonlyArray<Case> = [takeover, released, keptUntil, progress, noProgress]
+const unparked: Case = {
+  law: "D16",
+  title: "D16: an unpark sets the recoveries to 0, and leaves until when an earlier owner may have held the run",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const old = yield* abandoned(bench)
+      const taken = only(yield* claim(bench, yield* liveWorker(bench)))
+      yield* moved(bench, leaseOf(taken), 0, { status: "review", parked: '{"reason":"TooManyRecoveries"}' })
+      assert.equal((yield* rowOf(bench, taken)).recoveries, 1, "a commit that parks counted as progress")
+      assert.equal(yield* bench.driver.unpark(taken.namespace, taken.runId), true)
+      const after = yield* rowOf(bench, taken)
+      assert.deepEqual([after.status, after.parked, after.recoveries], ["pending", null, 0])
+      const next = only(yield* claim(bench, yield* liveWorker(bench)))
+      assert.deepEqual([next.recoveries, next.previousUntil, next.fence], [0, old.until, 3])
+    }),
+}
+
+export const recoveryCases: ReadonlyArray<Case> = [takeover, released, keptUntil, progress, noProgress, unparked]

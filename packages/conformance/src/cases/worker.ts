@@ -1,5 +1,6 @@
 /** D12, and the leases that a beat tells of. */
 import assert from "node:assert/strict"
+import type { RunRow } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { Case } from "../Case.js"
@@ -99,12 +100,67 @@ const givesUp: Case = {
       yield* bench.driver.releaseWorker(worker)
 
       const after = yield* everything(bench, mine.row)
-      const given = { status: "pending", leaseOwner: null, claimToken: null }
-      assert.deepEqual(after, { ...before.own, run: { ...before.own.run, ...given, updatedAt: after.run.updatedAt } })
+      const given = ({ updatedAt, previousUntil }: RunRow) => {
+        const changed = { status: "pending", leaseOwner: null, claimToken: null } as const
+        return { ...changed, updatedAt, previousUntil }
+      }
+      assert.deepEqual(after, { ...before.own, run: { ...before.own.run, ...given(after.run) } })
       const far = yield* rowOf(bench, second)
-      assert.deepEqual(far, { ...second, ...given, updatedAt: far.updatedAt })
+      assert.deepEqual(far, { ...second, ...given(far) })
       assert.deepEqual(yield* untouched, before.rest, "a run that the worker did not hold was changed")
       yield* committed(bench, commitOf(others.lease, 1))
+    }),
+}
+
+const cutOff: Case = {
+  law: "D12",
+  title: "D12: a releaseWorker stamps previousUntil of runs that were running with its own time",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      // One whose earlier owner was robbed: the later of the two times is the one to wait for.
+      const robbed = yield* abandoned(bench)
+      const { runId } = yield* create(bench)
+      const worker = yield* liveWorker(bench)
+      assert.equal((yield* claim(bench, worker, { runIds: [robbed.row.runId, runId] })).length, 2)
+      yield* bench.waitUntil((yield* bench.driver.now) + 2)
+      const from = yield* bench.driver.now
+      yield* bench.driver.releaseWorker(worker)
+      const to = yield* bench.driver.now
+      for (const id of [robbed.row.runId, runId]) {
+        const { status, previousUntil } = yield* rowOf(bench, { namespace: bench.namespace, runId: id })
+        assert.equal(status, "pending")
+        assert.ok(
+          previousUntil >= from && previousUntil <= to,
+          `previousUntil is ${previousUntil}, and the release was between ${from} and ${to}`,
+        )
+      }
+      const rows = yield* claim(bench, yield* liveWorker(bench))
+      assert.equal(rows.length, 2)
+      for (const row of rows) assert.ok(row.previousUntil >= from && row.previousUntil <= to)
+    }),
+}
+
+const merelyHeld: Case = {
+  law: "D12",
+  title: "D12: a run that the worker held and was not running keeps status, wake time and previousUntil",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const old = yield* abandoned(bench)
+      const fresher = yield* create(bench)
+      const worker = yield* liveWorker(bench)
+      for (const { runId } of [old.row, fresher]) {
+        const lease = leaseOf(only(yield* claim(bench, worker, { runIds: [runId] })))
+        yield* moved(bench, lease, 0, { status: "sleeping", wakeInMs: longLeaseMs, release: false })
+        const before = yield* rowOf(bench, lease)
+        assert.deepEqual([before.leaseOwner, before.previousUntil], [worker, runId === fresher.runId ? 0 : old.until])
+        yield* bench.waitUntil((yield* bench.driver.now) + 2)
+        yield* bench.driver.releaseWorker(worker)
+        const after = yield* rowOf(bench, lease)
+        assert.deepEqual(after, { ...before, leaseOwner: null, claimToken: null, updatedAt: after.updatedAt })
+        yield* liveWorker(bench, worker)
+      }
     }),
 }
 
@@ -170,4 +226,13 @@ const diesBetween: Case = {
     }),
 }
 
-export const workerCases: ReadonlyArray<Case> = [beatTells, robbedWorker, givesUp, endsLease, unknown, diesBetween]
+export const workerCases: ReadonlyArray<Case> = [
+  beatTells,
+  robbedWorker,
+  givesUp,
+  cutOff,
+  merelyHeld,
+  endsLease,
+  unknown,
+  diesBetween,
+]

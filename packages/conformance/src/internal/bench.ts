@@ -10,11 +10,13 @@ import type {
   Lease,
   LoadedRows,
   NewRunRow,
+  OpenRows,
   RunPatch,
   RunRow,
 } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import type { Harness, OpenStore } from "../Harness.js"
+import { notingPaths } from "./notedPaths.js"
 
 /** Longer than any case takes: the lease of a worker that stays alive. */
 export const longLeaseMs = 600_000
@@ -30,6 +32,8 @@ export interface Bench {
   readonly driver: CheckpointDriver
   /** Every connection there is, for cases that send the same call from several sides. */
   readonly connections: ReadonlyArray<CheckpointDriver>
+  /** Every path that the case has given to a commit, of whatever run. */
+  readonly paths: ReadonlySet<string>
   readonly namespace: string
   readonly offersSecond: boolean
   /** Ends when the store's clock has reached this time. */
@@ -41,7 +45,8 @@ export interface Bench {
 export const fresh = (what: string): string => `${what}-${randomUUID()}`
 
 export const makeBench = (harness: Harness, store: OpenStore): Bench => {
-  const { driver } = store
+  const paths = new Set<string>()
+  const driver = notingPaths(store.driver, paths)
   const { elapse } = harness
   const poll = (at: number): Effect.Effect<void, unknown> =>
     Effect.flatMap(driver.now, (now) =>
@@ -55,7 +60,8 @@ export const makeBench = (harness: Harness, store: OpenStore): Bench => {
   return {
     store,
     driver,
-    connections: store.second === undefined ? [driver] : [driver, store.second],
+    connections: store.second === undefined ? [driver] : [driver, notingPaths(store.second, paths)],
+    paths,
     namespace: fresh("conformance"),
     offersSecond: harness.features.includes("second"),
     waitUntil:
@@ -238,16 +244,35 @@ const plain = <A extends object>(rows: ReadonlyArray<A>): ReadonlyArray<A> => ro
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-/** Everything of a run as plain rows; effects and attempts, whose order is nobody's promise, by path and number. */
+export type Everything = LoadedRows & OpenRows
+
+/** Plain rows by path, because the order between paths is nobody's promise; that within a path is (D11), and is kept. */
+const byPath = <A extends { readonly path: string }>(rows: ReadonlyArray<A>): ReadonlyArray<A> =>
+  [...plain(rows)].sort((a, b) => byText(a.path, b.path))
+
+/** What a run has at these paths, as plain rows. */
+export const openOf = (
+  bench: Bench,
+  run: Pick<RunRow, "namespace" | "runId">,
+  paths: Iterable<string> = bench.paths,
+  driver = bench.driver,
+) =>
+  Effect.map(driver.loadOpen(run.namespace, run.runId, [...paths]), ({ effects, attempts }): OpenRows => ({
+    effects: byPath(effects),
+    attempts: byPath(attempts),
+  }))
+
+/** Everything of a run as plain rows, at every path that the case has written, be it for this run or for another. */
 export const everything = (bench: Bench, run: Pick<RunRow, "namespace" | "runId">, driver = bench.driver) =>
-  Effect.map(driver.load(run.namespace, run.runId), (loaded): LoadedRows => {
+  Effect.gen(function* () {
+    const loaded = yield* driver.load(run.namespace, run.runId)
     assert.ok(loaded !== null, `run '${run.runId}' could not be found`)
-    return {
+    const rows: Everything = {
       run: { ...loaded.run },
       steps: plain(loaded.steps),
-      effects: [...plain(loaded.effects)].sort((a, b) => byText(a.path, b.path) || a.generation - b.generation),
-      attempts: [...plain(loaded.attempts)].sort((a, b) => byText(a.path, b.path) || a.attempt - b.attempt),
+      ...(yield* openOf(bench, run, bench.paths, driver)),
     }
+    return rows
   })
 
 export const rowOf = (bench: Bench, run: Pick<RunRow, "namespace" | "runId">, driver = bench.driver) =>

@@ -1,7 +1,7 @@
 /** One fault each in creating (D1) and committing (D2 to D5). */
 import { StoreError, type CommitResult, type CommitRows, type RunRow } from "@cairn/core"
 import { Clock, Effect } from "effect"
-import { editCommit, keyOf, mutant, viewLoad, viewRun, type Mutant } from "./wrap.js"
+import { editCommit, keyOf, mutant, viewLoad, viewOpen, viewRun, type Mutant } from "./wrap.js"
 
 const creating: ReadonlyArray<Mutant> = [
   mutant("createRun looks first and inserts later", "D1: of twenty creators", (driver) => ({
@@ -61,10 +61,27 @@ const atomic: ReadonlyArray<Mutant> = [
         }),
     }
   }),
-  mutant("commit shows intents after the run row", "D2: whoever reads beside", (driver) => {
+  mutant("commit shows intents after attempts", "D2: whoever reads beside", (driver) => {
     const hidden = new Set<string>()
     return {
-      ...viewLoad(driver, (rows) => ({ ...rows, effects: rows.effects.filter(({ path }) => !hidden.has(path)) })),
+      ...viewOpen(driver, (rows) => ({ ...rows, effects: rows.effects.filter(({ path }) => !hidden.has(path)) })),
+      commit: (batch) =>
+        Effect.gen(function* () {
+          for (const { path } of batch.flatMap(({ effects }) => effects)) hidden.add(path)
+          const results = yield* driver.commit(batch)
+          for (let turn = 0; turn < 4; turn++) yield* Effect.yieldNow()
+          hidden.clear()
+          return results
+        }),
+    }
+  }),
+  mutant("commit shows intents and attempts after the run row", "D2: whoever reads beside", (driver) => {
+    const hidden = new Set<string>()
+    return {
+      ...viewOpen(driver, (rows) => ({
+        effects: rows.effects.filter(({ path }) => !hidden.has(path)),
+        attempts: rows.attempts.filter(({ path }) => !hidden.has(path)),
+      })),
       commit: (batch) =>
         Effect.gen(function* () {
           for (const { path } of batch.flatMap(({ effects }) => effects)) hidden.add(path)
@@ -94,7 +111,7 @@ const atomic: ReadonlyArray<Mutant> = [
     const times = new Map<string, number>()
     const key = (path: string, generation: number) => `${generation} ${path}`
     return {
-      ...viewLoad(driver, (rows) => ({
+      ...viewOpen(driver, (rows) => ({
         ...rows,
         effects: rows.effects.map((one) => ({
           ...one,
@@ -145,26 +162,6 @@ const guards: ReadonlyArray<Mutant> = [
         results.map((result): CommitResult => (result._tag === "Refused" ? { _tag: "Refused", run: null } : result)),
       ),
   })),
-  mutant("a refused commit still writes its intents", "D3: a commit with another fence", (driver) => {
-    const leaked = new Map<string, CommitRows>()
-    return {
-      commit: (batch) =>
-        Effect.map(driver.commit(batch), (results) => {
-          for (const [n, result] of results.entries()) {
-            const commit = batch[n]!
-            if (result._tag === "Refused") leaked.set(keyOf(commit.lease), commit)
-          }
-          return results
-        }),
-      ...viewLoad(driver, (rows) => ({
-        ...rows,
-        effects: [
-          ...rows.effects,
-          ...(leaked.get(keyOf(rows.run))?.effects ?? []).map((one) => ({ ...one, intentAt: 0, settledAt: null })),
-        ],
-      })),
-    }
-  }),
   mutant("a refused commit still writes its steps", "D4: a commit on an older seq", (driver) => {
     const leaked = new Map<string, CommitRows>()
     return {

@@ -105,7 +105,7 @@ const recovering: ReadonlyArray<Mutant> = [
   mutant("a released run counts as recovered", "D15: a run that was released", (driver) =>
     viewRun(driver, (row) => ({ ...row, recoveries: Math.max(0, row.fence - 1) })),
   ),
-  mutant("a release forgets until when an earlier owner may have held", "D15: a release leaves", (driver) => {
+  mutant("a release forgets until when an earlier owner may have held", "D15: a commit that releases", (driver) => {
     const seen = new Map<string, number>()
     return editRows(driver, (rows) =>
       rows.map((row) => {

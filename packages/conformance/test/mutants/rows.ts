@@ -16,57 +16,6 @@ const loads: ReadonlyArray<Mutant> = [
   mutant("steps come newest first", "D11: steps come in order", (driver) =>
     viewLoad(driver, (rows) => ({ ...rows, steps: [...rows.steps].reverse() })),
   ),
-  mutant("load gives the attempts of committed paths", "D11: effects and attempts come", (driver) => {
-    const written = new Map<string, RunRow["seq"]>()
-    return {
-      ...editCommit(driver, (commit) => {
-        for (const { path } of commit.attempts) written.set(path, commit.seq)
-        return commit
-      }),
-      ...viewLoad(driver, (rows) => ({
-        ...rows,
-        attempts: [
-          ...rows.attempts,
-          ...rows.steps
-            .filter(({ path }) => written.has(path))
-            .map(({ path }) => ({
-              path,
-              attempt: 1,
-              kind: "failed" as const,
-              error: "{}",
-              output: null,
-              retryAt: null,
-              endedAt: 0,
-            })),
-        ],
-      })),
-    }
-  }),
-  mutant("load gives the last generation only", "D11: effects and attempts come", (driver) =>
-    viewLoad(driver, (rows) => ({ ...rows, effects: rows.effects.filter(({ generation }) => generation === 1) })),
-  ),
-  mutant("load takes a path for done when it begins like one that is", "D11: effects and attempts come", (driver) =>
-    viewLoad(driver, (rows) => ({
-      ...rows,
-      effects: rows.effects.filter((effect) => !rows.steps.some(({ path }) => effect.path.startsWith(path))),
-    })),
-  ),
-  mutant("findEffect gives open intents only", "D11: effects and attempts come", (driver) => ({
-    findEffect: (key) =>
-      Effect.flatMap(driver.load(key.namespace, key.runId), (rows) =>
-        rows?.steps.some(({ path }) => path === key.path) === true ? Effect.succeed(null) : driver.findEffect(key),
-      ),
-  })),
-  mutant("a namesake's step closes an intent", "D11: a load gives the rows of its own run", (driver) => {
-    const done = new Set<string>()
-    return {
-      ...editCommit(driver, (commit) => {
-        for (const { path } of commit.steps) done.add(path)
-        return commit
-      }),
-      ...viewLoad(driver, (rows) => ({ ...rows, effects: rows.effects.filter(({ path }) => !done.has(path)) })),
-    }
-  }),
   mutant("findRun gives the stored row itself", "D11: nobody changes what is stored", (driver) => {
     const kept = new Map<string, RunRow>()
     return viewRun(driver, (row) => {

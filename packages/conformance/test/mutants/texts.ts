@@ -1,7 +1,7 @@
 /** One fault each in outcomes (D9) and text (D10). */
 import type { CheckpointDriver, EffectRecord, OutcomeRow, RunRow } from "@cairn/core"
 import { Effect } from "effect"
-import { editCommit, keyOf, mutant, rename, viewLoad, viewRun, type Mutant } from "./wrap.js"
+import { editCommit, keyOf, mutant, rename, viewOpen, viewRun, type Mutant } from "./wrap.js"
 
 /** Takes some of what an outcome must match from the intent itself. */
 const trusting = (
@@ -47,8 +47,8 @@ const outcomes: ReadonlyArray<Mutant> = [
         last.set(keyOf(outcome), outcome)
         return driver.recordOutcome(outcome)
       },
-      ...viewLoad(driver, (rows) => {
-        const over = last.get(keyOf(rows.run))
+      ...viewOpen(driver, (rows, run) => {
+        const over = last.get(keyOf(run))
         return over === undefined
           ? rows
           : { ...rows, effects: rows.effects.map((one) => ({ ...one, state: over.state, outcome: over.outcome })) }
@@ -138,6 +138,7 @@ const joined = (driver: CheckpointDriver): CheckpointDriver => {
       Effect.map(driver.load("all", at({ namespace, runId })), (rows) =>
         rows === null ? null : { ...rows, run: back(namespace)(rows.run) },
       ),
+    loadOpen: (namespace, runId, paths) => driver.loadOpen("all", at({ namespace, runId }), paths),
     claim: (request) =>
       Effect.map(
         driver.claim({

@@ -1,5 +1,5 @@
 /** Ways to plant one fault into a driver without opening it: what it is given, or what it gives, is changed. */
-import type { CheckpointDriver, ClaimRequest, CommitRows, LoadedRows, RunRow, StoreError } from "@cairn/core"
+import type { CheckpointDriver, ClaimRequest, CommitRows, LoadedRows, OpenRows, RunRow, StoreError } from "@cairn/core"
 import { Clock, Effect } from "effect"
 import type { Mutation } from "../harnesses.js"
 
@@ -32,6 +32,15 @@ export const viewLoad = (
   view: (rows: LoadedRows) => LoadedRows,
 ): Partial<CheckpointDriver> => ({
   load: (namespace, runId) => Effect.map(driver.load(namespace, runId), (rows) => (rows === null ? null : view(rows))),
+})
+
+/** Changes what is read of open paths, knowing of which run. */
+export const viewOpen = (
+  driver: CheckpointDriver,
+  view: (rows: OpenRows, run: Pick<RunRow, "namespace" | "runId">) => OpenRows,
+): Partial<CheckpointDriver> => ({
+  loadOpen: (namespace, runId, paths) =>
+    Effect.map(driver.loadOpen(namespace, runId, paths), (rows) => view(rows, { namespace, runId })),
 })
 
 /** Changes each commit on its way in, knowing the row that it meets. */
@@ -109,6 +118,8 @@ export const rename = (driver: CheckpointDriver, over: Partial<Names>): Checkpoi
     createRun: (run) => driver.createRun(place(run)),
     findRun: (namespace, runId) => driver.findRun(name.namespace(namespace), name.runId(runId)),
     load: (namespace, runId) => driver.load(name.namespace(namespace), name.runId(runId)),
+    loadOpen: (namespace, runId, paths) =>
+      driver.loadOpen(name.namespace(namespace), name.runId(runId), paths.map(name.path)),
     claim: (request) =>
       driver.claim({
         ...request,

@@ -12,7 +12,15 @@
  * - `Given`: the workflow's input, as a caller gives it.
  */
 import type * as Effect from "effect/Effect"
-import type { AnyYield, declared, checkEffects, checkFragment, checkRun, freshName, yieldedNeeds } from "./internal/checks.js"
+import type {
+  AnyYield,
+  declared,
+  checkEffects,
+  checkFragment,
+  checkRun,
+  freshName,
+  yieldedNeeds,
+} from "./internal/checks.js"
 import type { AnyEffect, Transaction } from "../dsl/Effects.js"
 import type { checkJson } from "../dsl/internal/jsonSide.js"
 import type { AnyOperation, External, performs } from "../dsl/Operation.js"
@@ -41,7 +49,10 @@ export interface SchemaResult<Name extends PropertyKey, S extends AnySchema> {
   readonly type: typeOf<S>
 }
 
-interface AnyResult { readonly name: PropertyKey; readonly type: any }
+interface AnyResult {
+  readonly name: PropertyKey
+  readonly type: any
+}
 
 /** The results as functions see them: one object, one property a step. */
 export type show<Rs extends AnyResult> = { readonly [R in Rs as R["name"]]: R["type"] }
@@ -89,10 +100,7 @@ type TransactionContext<Fx extends ReadonlyArray<AnyEffect>> = [Extract<Fx[numbe
   ? {}
   : {
       /** Promise style: a statement in the transaction that commits this step. */
-      readonly query: <Row = unknown>(
-        text: string,
-        parameters?: ReadonlyArray<unknown>,
-      ) => Promise<ReadonlyArray<Row>>
+      readonly query: <Row = unknown>(text: string, parameters?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<Row>>
     }
 
 interface SignalContext {
@@ -111,9 +119,7 @@ type RunContext<Name extends string, Fx extends ReadonlyArray<AnyEffect>> = Fx e
  * @category models
  * @since 0.1.0
  */
-export type Outcome<A, E> =
-  | { readonly ok: true; readonly value: A }
-  | { readonly ok: false; readonly error: E }
+export type Outcome<A, E> = { readonly ok: true; readonly value: A } | { readonly ok: false; readonly error: E }
 
 /**
  * What a step's function may return: an Effect, a promise, a generator function's generator, or the value itself.
@@ -143,12 +149,20 @@ type checkPayload<Name extends string, P, B, Optional extends boolean> = undefin
  * @category models
  * @since 0.1.0
  */
-export interface PerformSpec<Name extends string, Ctx, P, A, F, B, Optional extends boolean, Settle extends boolean, UP, UN extends string>
-  extends StepOptions<F> {
+export interface PerformSpec<
+  Name extends string,
+  Ctx,
+  P,
+  A,
+  F,
+  B,
+  Optional extends boolean,
+  Settle extends boolean,
+  UP,
+  UN extends string,
+> extends StepOptions<F> {
   /** Computed from committed results, without effects. With `optional`, null means: not this time; the result is null. */
-  readonly payload: (
-    context: Ctx,
-  ) => B & checkPayload<Name, P, B, Optional>
+  readonly payload: (context: Ctx) => B & checkPayload<Name, P, B, Optional>
   readonly optional?: Optional
   /** A declared failure becomes a value, and the run goes on. */
   readonly settle?: Settle
@@ -165,7 +179,16 @@ export interface PerformSpec<Name extends string, Ctx, P, A, F, B, Optional exte
  * @category models
  * @since 0.1.0
  */
-export interface Flow<I, Outer extends AnyResult, Own extends AnyResult, S, E, R, Given = I, Names extends PropertyKey = Outer["name"]> {
+export interface Flow<
+  I,
+  Outer extends AnyResult,
+  Own extends AnyResult,
+  S,
+  E,
+  R,
+  Given = I,
+  Names extends PropertyKey = Outer["name"],
+> {
   /**
    * Adds a step.
    *

@@ -123,7 +123,12 @@ export interface PlanConstructors {
       /** Says what the workflow gives to who waits for it. Without it, that is nothing. */
       readonly output?: { readonly schema: Out; readonly select: (context: ComputedContext) => givenOf<Out> }
     },
-  ): Workflow<givenOf<In>, AnySchema extends Out ? void : typeOf<Out>, typeOf<FS> | errorsOf<Steps[number]>, needsOf<Steps[number]>>
+  ): Workflow<
+    givenOf<In>,
+    AnySchema extends Out ? void : typeOf<Out>,
+    typeOf<FS> | errorsOf<Steps[number]>,
+    needsOf<Steps[number]>
+  >
 }
 
 export const Plan: PlanConstructors = {

@@ -21,7 +21,10 @@ export const OnUnknown = {
    * Sends again with the same key and payload: once, as far as the provider honours the key. Past `keyWindow`, or after
    * `maxSends` sends (10 unless said otherwise), the run is parked for a person.
    */
-  retryWithKey: (options: { readonly keyWindow: Duration.DurationInput; readonly maxSends?: number }): RetryWithKey => ({
+  retryWithKey: (options: {
+    readonly keyWindow: Duration.DurationInput
+    readonly maxSends?: number
+  }): RetryWithKey => ({
     policy: "retryWithKey",
     // Callers without types may leave the options out; `compile` then names the option.
     keyWindowMs: durationMs(options?.keyWindow),

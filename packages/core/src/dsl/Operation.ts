@@ -7,7 +7,16 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import { casesCodec, codecOf, firstOf, isSchema, type AnySchema, type Codec, type NoSchema, type typeOf } from "../model/Codec.js"
+import {
+  casesCodec,
+  codecOf,
+  firstOf,
+  isSchema,
+  type AnySchema,
+  type Codec,
+  type NoSchema,
+  type typeOf,
+} from "../model/Codec.js"
 import { emptyChoice, nestedChoice, notASchema, performedOutside, type Diagnostic } from "../model/DiagnosticCode.js"
 import { StepMisuse, type NotPerformed } from "../model/Errors.js"
 import type { checkJson } from "./internal/jsonSide.js"
@@ -118,8 +127,7 @@ export const handlerTag = (name: string): Context.Tag<any, Handler> => Context.G
 const performIn = (operation: AnyOperation, payload: unknown): Effect.Effect<any, any, any> =>
   Effect.contextWithEffect((context: Context.Context<never>) =>
     Option.match(Context.getOption(context as Context.Context<any>, CurrentStep), {
-      onNone: () =>
-        Effect.die(new StepMisuse({ step: "", code: "CRN109", problem: performedOutside(operation.name) })),
+      onNone: () => Effect.die(new StepMisuse({ step: "", code: "CRN109", problem: performedOutside(operation.name) })),
       onSome: (step) => step.perform(operation, payload),
     }),
   )
@@ -136,14 +144,20 @@ const external = (name: string, codecs: OperationCodecs, members: ReadonlyArray<
   return self
 }
 
-const handlerLayer = (name: string, handler: (payload: any, context: HandlerContext) => any): Layer.Layer<any, never, any> =>
+const handlerLayer = (
+  name: string,
+  handler: (payload: any, context: HandlerContext) => any,
+): Layer.Layer<any, never, any> =>
   Layer.effect(
     handlerTag(name),
     Effect.map(Effect.context<never>(), (context): Handler => ({
       run: (payload, handlerContext) => {
         const result: unknown = handler(payload, handlerContext)
         return Effect.isEffect(result)
-          ? (Effect.provide(result as Effect.Effect<unknown, unknown, never>, context) as Effect.Effect<unknown, unknown>)
+          ? (Effect.provide(result as Effect.Effect<unknown, unknown, never>, context) as Effect.Effect<
+              unknown,
+              unknown
+            >)
           : (result as Promise<unknown>)
       },
     })),
@@ -157,7 +171,9 @@ type checkMembers<Ops> = {
 type payloadOf<Op> = Op extends { readonly perform: (payload: infer P) => any } ? P : never
 type successOf<Op> = Op extends { readonly perform: (payload: any) => Effect.Effect<infer A, any, any> } ? A : never
 type failureOf<Op> = Op extends { readonly perform: (payload: any) => Effect.Effect<any, infer E, any> } ? E : never
-type needsOf<Op> = Op extends { readonly perform: (payload: any) => Effect.Effect<any, any, Performs<infer N>> } ? N : never
+type needsOf<Op> = Op extends { readonly perform: (payload: any) => Effect.Effect<any, any, Performs<infer N>> }
+  ? N
+  : never
 
 /**
  * Declares operations.
@@ -215,7 +231,8 @@ export interface OperationConstructors {
 /** What callers without types got wrong, kept for `compile` to report: a definition is no place to throw. */
 const problems = new WeakMap<object, ReadonlyArray<Omit<Diagnostic, "step">>>()
 
-export const problemsOf = (operation: AnyOperation): ReadonlyArray<Omit<Diagnostic, "step">> => problems.get(operation) ?? []
+export const problemsOf = (operation: AnyOperation): ReadonlyArray<Omit<Diagnostic, "step">> =>
+  problems.get(operation) ?? []
 
 /** A schema that was left out is found by `compile`, which sees the missing codec. */
 const codecOrNull = (schema: unknown): Codec<any> | null => (isSchema(schema) ? codecOf(schema) : null)
@@ -239,7 +256,12 @@ export const Operation: OperationConstructors = {
     })
     // A missing failure is fine, a failure that is no schema is not: without this, both would look the same.
     if (definition?.failure !== undefined && codecs.failure === null) {
-      problems.set(operation, [{ code: "CRN105", message: notASchema(`failure of operation '${typeof name === "string" ? name : typeof name}'`) }])
+      problems.set(operation, [
+        {
+          code: "CRN105",
+          message: notASchema(`failure of operation '${typeof name === "string" ? name : typeof name}'`),
+        },
+      ])
     }
     return operation
   },
@@ -250,8 +272,14 @@ export const Operation: OperationConstructors = {
     const choice = external(
       `oneOf(${entries.map(([name]) => name).join("|")})`,
       {
-        payload: casesCodec("payload", entries.map(([name, op]) => [name, op.codecs.payload])),
-        success: casesCodec("result", entries.map(([name, op]) => [name, op.codecs.success])),
+        payload: casesCodec(
+          "payload",
+          entries.map(([name, op]) => [name, op.codecs.payload]),
+        ),
+        success: casesCodec(
+          "result",
+          entries.map(([name, op]) => [name, op.codecs.success]),
+        ),
         failure: firstOf(failures),
       },
       entries.flatMap(([name, op]) => op.members.map((member) => ({ ...member, case: name }))),

@@ -5,7 +5,7 @@ import type * as Duration from "effect/Duration"
  * Retries of a step, after failures that are known not to have had an effect.
  *
  * *Shape.* `times`: retries after the first attempt; 0 is none. The delay doubles from `delay` (1 second) up to
- * `maxDelay` (5 minutes), with jitter of up to a fifth on top; delays over a second survive a restart. An error's
+ * `maxDelay` (5 minutes, or `delay` if that is longer), with jitter of up to a fifth on top; delays over a second survive a restart. An error's
  * `retryAfterMs` is a floor. `when` decides which failures are retried; by default all but those that say
  * `isRetryable: false`. Defects (bugs) and refused outputs are never retried here.
  *

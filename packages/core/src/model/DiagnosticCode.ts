@@ -48,8 +48,11 @@ export interface Diagnostic {
 
 // ---- CRN101 ----------------------------------------------------------------------------------------------------
 
-export type manyEffects<Step extends string, Count extends number, Names extends string> =
-  `CRN101: step '${Step}' has ${Count} external effects (${Names}); one step each, or Operation.oneOf if only one of them is performed`
+export type manyEffects<
+  Step extends string,
+  Count extends number,
+  Names extends string,
+> = `CRN101: step '${Step}' has ${Count} external effects (${Names}); one step each, or Operation.oneOf if only one of them is performed`
 export const manyEffects = <Step extends string, Count extends number, Names extends string>(
   step: Step,
   count: Count,
@@ -79,8 +82,10 @@ export const nestedChoice = <Case extends string>(name: Case): nestedChoice<Case
 
 // ---- CRN102 ----------------------------------------------------------------------------------------------------
 
-export type undeclaredOperation<Step extends string, Operation extends string> =
-  `CRN102: step '${Step}' performs '${Operation}' without declaring it in effects; add the operation to the step's effects`
+export type undeclaredOperation<
+  Step extends string,
+  Operation extends string,
+> = `CRN102: step '${Step}' performs '${Operation}' without declaring it in effects; add the operation to the step's effects`
 export const undeclaredOperation = <Step extends string, Operation extends string>(
   step: Step,
   operation: Operation,
@@ -106,14 +111,17 @@ export const unknownEffect = <Step extends string>(step: Step): unknownEffect<St
 
 // ---- CRN104 ----------------------------------------------------------------------------------------------------
 
-export type nameTaken<Step extends string> = `CRN104: step name '${Step}' is already taken; every step of a scope has a name of its own`
+export type nameTaken<Step extends string> =
+  `CRN104: step name '${Step}' is already taken; every step of a scope has a name of its own`
 export const nameTaken = <Step extends string>(step: Step): nameTaken<Step> =>
   `CRN104: step name '${step}' is already taken; every step of a scope has a name of its own`
 
 export type nameNotLiteral = "CRN104: a step's name must be a literal; build workflows of computed steps with Plan.make"
-export const nameNotLiteral: nameNotLiteral = "CRN104: a step's name must be a literal; build workflows of computed steps with Plan.make"
+export const nameNotLiteral: nameNotLiteral =
+  "CRN104: a step's name must be a literal; build workflows of computed steps with Plan.make"
 
-export type fragmentNameTaken<Step extends string> = `CRN104: the fragment's step '${Step}' is already taken; rename it in one of the two`
+export type fragmentNameTaken<Step extends string> =
+  `CRN104: the fragment's step '${Step}' is already taken; rename it in one of the two`
 export const fragmentNameTaken = <Step extends string>(step: Step): fragmentNameTaken<Step> =>
   `CRN104: the fragment's step '${step}' is already taken; rename it in one of the two`
 
@@ -136,13 +144,15 @@ export const notASchema = (place: string): string =>
 
 // ---- CRN106 ----------------------------------------------------------------------------------------------------
 
-export type needsTransactions = "CRN106: a transaction step needs a store with transactions; provide SqliteStore or PostgresStore"
+export type needsTransactions =
+  "CRN106: a transaction step needs a store with transactions; provide SqliteStore or PostgresStore"
 export const needsTransactions = <Step extends string, Store extends string>(step: Step, store: Store) =>
   `CRN106: step '${step}' is a transaction step, and the ${store} store has no transactions; provide SqliteStore or PostgresStore` as const
 
 // ---- CRN107 ----------------------------------------------------------------------------------------------------
 
-export type optionalNotMarked<Step extends string> = `CRN107: step '${Step}' may skip its operation; say so with optional: true`
+export type optionalNotMarked<Step extends string> =
+  `CRN107: step '${Step}' may skip its operation; say so with optional: true`
 export const optionalNotMarked = <Step extends string>(step: Step): optionalNotMarked<Step> =>
   `CRN107: step '${step}' may skip its operation; say so with optional: true`
 
@@ -172,8 +182,10 @@ export const missingPart = (step: string, part: string): string => `CRN107: step
 
 // ---- CRN108 ----------------------------------------------------------------------------------------------------
 
-export type readsAndPerforms<Step extends string, Operation extends string> =
-  `CRN108: step '${Step}' reads and performs '${Operation}'; after a crash the read would run again and disagree with what was sent; read in the step before`
+export type readsAndPerforms<
+  Step extends string,
+  Operation extends string,
+> = `CRN108: step '${Step}' reads and performs '${Operation}'; after a crash the read would run again and disagree with what was sent; read in the step before`
 export const readsAndPerforms = <Step extends string, Operation extends string>(
   step: Step,
   operation: Operation,

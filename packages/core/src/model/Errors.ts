@@ -84,14 +84,7 @@ export class CompileError extends Data.TaggedError("CompileError")<{
  */
 export class StoreError extends Data.TaggedError("StoreError")<{
   readonly reason:
-    | "Busy"
-    | "Unavailable"
-    | "Full"
-    | "Corrupt"
-    | "Permission"
-    | "SchemaVersion"
-    | "Constraint"
-    | "Unknown"
+    "Busy" | "Unavailable" | "Full" | "Corrupt" | "Permission" | "SchemaVersion" | "Constraint" | "Unknown"
   readonly operation: string
   readonly problem: string
   readonly cause?: unknown
@@ -211,6 +204,8 @@ export type ParkReason =
   | "IncompatibleCheckpoint"
   /** An output kept failing its schema and the step says `onInvalid: { then: "review" }`. */
   | "OutputInvalid"
+  /** The run brought its worker down again and again, without progress (law X12). */
+  | "TooManyRecoveries"
 
 /**
  * The run is parked for a person: it has not failed, and it will not go on by itself.
@@ -274,7 +269,10 @@ export class StepThrew extends Data.TaggedError("StepThrew")<{ readonly step: st
  * @category errors
  * @since 0.1.0
  */
-export class StepTimeout extends Data.TaggedError("StepTimeout")<{ readonly step: string; readonly timeoutMs: number }> {
+export class StepTimeout extends Data.TaggedError("StepTimeout")<{
+  readonly step: string
+  readonly timeoutMs: number
+}> {
   readonly isRetryable = true
   override get message() {
     return `Step '${this.step}' took longer than ${this.timeoutMs} ms and was interrupted.`

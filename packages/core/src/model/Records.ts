@@ -49,8 +49,8 @@ export interface ParkRecord {
  * One run.
  *
  * *Shape.* Times are milliseconds since 1970 by the store's clock. `input` and `output` are JSON text, null for
- * `undefined`. `seq` counts commits, `fence` owners. `previousUntil`: until when an earlier owner, whose lease was never
- * released, may have held it; 0 if there was none. `recoveries`: takeovers of unreleased leases since the last progress.
+ * `undefined`. `seq` counts commits, `fence` owners. `previousUntil`: until when an earlier owner, which did not leave at
+ * a commit, may have held it; 0 if there was none. `recoveries`: takeovers of unreleased leases since the last progress.
  *
  * @category models
  * @since 0.1.0
@@ -157,10 +157,7 @@ export interface AttemptRecord {
 }
 
 /**
- * Everything that decides what a run does next.
- *
- * *Shape.* `steps` in commit order. `effects` and `attempts` only of paths that are not committed: what is done needs
- * neither (law X7).
+ * A run with its committed steps, in commit order.
  *
  * @category models
  * @since 0.1.0
@@ -168,6 +165,15 @@ export interface AttemptRecord {
 export interface RunState {
   readonly run: RunRecord
   readonly steps: ReadonlyArray<StepRecord>
+}
+
+/**
+ * What is known of paths that are not committed: intents and attempts.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface OpenState {
   readonly effects: ReadonlyArray<EffectRecord>
   readonly attempts: ReadonlyArray<AttemptRecord>
 }

@@ -3,6 +3,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Option from "effect/Option"
@@ -285,7 +286,7 @@ export interface CairnClient {
   ) => Promise<PromiseRunHandle<W>>
   /** Lets a parked run go on. False if it was not parked. */
   readonly resume: (options: { readonly runId: string; readonly namespace?: string }) => Promise<boolean>
-  /** Stops the worker (it drains), then closes the store. */
+  /** Stops the worker (it drains), then closes the store. What still waits for a result is rejected. */
   readonly close: () => Promise<void>
 }
 
@@ -315,8 +316,13 @@ const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(options: OpenOp
   ) as Layer.Layer<Worker | CheckpointStore, CompileError | InvalidId | StoreError>
   const runtime = ManagedRuntime.make(layer)
   // The failure itself is thrown, not a wrapper of it: callers tell errors apart by their tags.
+  // What still waits when the client closes would poll a store that is gone, and keep the process alive.
+  const waiting = new Set<Fiber.RuntimeFiber<any, any>>()
   const run = async <A, E>(effect: Effect.Effect<A, E, Worker | CheckpointStore>): Promise<A> => {
-    const exit = await runtime.runPromiseExit(effect)
+    const fiber = runtime.runFork(effect)
+    waiting.add(fiber)
+    const exit = await Effect.runPromise(Fiber.await(fiber))
+    waiting.delete(fiber)
     if (Exit.isSuccess(exit)) return exit.value
     throw Cause.squash(exit.cause)
   }
@@ -337,7 +343,10 @@ const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(options: OpenOp
     start: async (workflow, input, startOptions) => promised(await run(start(workflow, input, startOptions))),
     attach: async (workflow, of) => promised(await run(attach(workflow, of))),
     resume: (of) => run(resume(of)),
-    close: () => runtime.dispose(),
+    close: async () => {
+      await Effect.runPromise(Fiber.interruptAll(waiting))
+      await runtime.dispose()
+    },
   }
 }
 

@@ -9,7 +9,7 @@
  * - **D2** `commit` is atomic: run row, steps, effects and attempts, all or none, also when the process dies between two
  *   statements.
  * - **D3** A commit shows fence and claim token, checked by the statement that writes. Another owner's is refused and
- *   changes nothing.
+ *   changes nothing. An owner whose lease has ended commits for as long as nobody has replaced it.
  * - **D4** A commit names the `seq` it builds on, checked by the same statement. An older or a skipping one is refused.
  * - **D5** The commits of one batch concern different runs and are independent: a refused one does not touch the others.
  * - **D6** `claim` is compare-and-set: of any number of claimers one gets a run. Each claim raises `fence` by one and sets
@@ -18,25 +18,37 @@
  *   that nobody holds or whose owner's lease has ended. Never the run of a live owner, never a workflow or version that
  *   was not asked for, never a run of another namespace.
  * - **D8** All times are the store's clock, read when the statement runs. A worker whose own lease has ended claims
- *   nothing until it beats again.
+ *   nothing until it beats again. The last beat says until when a lease lasts, also where that is sooner.
  * - **D9** `recordOutcome` needs no fence. It matches key, payload hash and claim token and writes only over `intended`;
  *   the first writer wins.
  * - **D10** Text comes back unit for unit: ids, paths and payloads with any character that the contract lets through.
  *   Equality is exact: no case folding, no trimming, no Unicode normalisation, no wildcards.
- * - **D11** `load` returns steps in order of `seq`, and effects and attempts of uncommitted paths only.
- * - **D12** `releaseWorker` gives up exactly the runs that the worker holds, and ends its lease. Neither `seq` nor `fence`
- *   moves.
+ * - **D11** `load` returns the run and its steps in order of `seq`, read at one instant. `loadOpen` returns the effects and
+ *   attempts of exactly the paths that it is asked for, in order of generation and attempt: what is done is not read.
+ * - **D12** `releaseWorker` gives up exactly the runs that the worker holds (owner and claim token become null), and ends
+ *   its lease. Neither `seq` nor `fence` moves. A run that was running becomes `pending`, and its `previousUntil` now: an
+ *   operation that was cut off may still be under way. Any other keeps its status and `previousUntil`.
  * - **D13** Integers are exact up to 2^53 - 1; a stored number beyond is a `StoreError`, never a rounded value.
  * - **D14** Absent and unreadable are different: absent is null, unreadable is a `StoreError`.
  * - **D15** A takeover of an unreleased lease keeps in `previousUntil` when that lease ended, and adds one to
- *   `recoveries`; a released run is claimed without either.
- * - **D16** A commit that adds a step sets `recoveries` to 0.
+ *   `recoveries`; a released run is claimed without either. A commit that releases leaves `previousUntil` as it is.
+ * - **D16** A commit that adds a step sets `recoveries` to 0, and so does `unpark`.
  * - **D17** A settled effect (any state but `intended`) is never changed, by no commit and no `recordOutcome`: the rest of
  *   such a commit goes through.
+ * - **D18** With the capability `notify`, a `createRun` that created and an `unpark` that succeeded, by any process, call the
+ *   listeners of `onWakeUp`, and no earlier than a claim can find the run. A call may be lost or come for nothing.
  */
 import type * as Effect from "effect/Effect"
 import type { StoreError } from "../model/Errors.js"
-import type { AttemptRecord, EffectRecord, EffectState, Lease, RunRecord, RunStatus, StepRecord } from "../model/Records.js"
+import type {
+  AttemptRecord,
+  EffectRecord,
+  EffectState,
+  Lease,
+  RunRecord,
+  RunStatus,
+  StepRecord,
+} from "../model/Records.js"
 import type { Capabilities } from "./Capabilities.js"
 
 /**
@@ -130,7 +142,10 @@ export interface CommitRows {
  */
 export type CommitResult =
   | { readonly _tag: "Committed"; readonly at: number }
-  | { readonly _tag: "Refused"; readonly run: Pick<RunRow, "seq" | "fence" | "claimToken" | "status" | "updatedAt"> | null }
+  | {
+      readonly _tag: "Refused"
+      readonly run: Pick<RunRow, "seq" | "fence" | "claimToken" | "status" | "updatedAt"> | null
+    }
 
 /**
  * What a worker asks to own.
@@ -169,7 +184,7 @@ export interface OutcomeRow {
 }
 
 /**
- * The rows of a run that decide what it does next.
+ * A run with what it has committed.
  *
  * @category rows
  * @since 0.1.0
@@ -177,6 +192,15 @@ export interface OutcomeRow {
 export interface LoadedRows {
   readonly run: RunRow
   readonly steps: ReadonlyArray<StepRecord>
+}
+
+/**
+ * What is known of paths that are not committed.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface OpenRows {
   readonly effects: ReadonlyArray<EffectRecord>
   readonly attempts: ReadonlyArray<AttemptRow>
 }
@@ -187,7 +211,7 @@ export interface LoadedRows {
  * *Errors.* `StoreError` only, with its reason; a driver retries nothing but what its own database asks for (a busy
  * file, a serialisation failure), and never after a commit whose outcome it does not know.
  *
- * *Laws.* D1 to D17, at the head of this file.
+ * *Laws.* D1 to D18, at the head of this file.
  *
  * @category models
  * @since 0.1.0
@@ -204,8 +228,19 @@ export interface CheckpointDriver {
   /** One run's row; null if there is none (D14). */
   readonly findRun: (namespace: string, runId: string) => Effect.Effect<RunRow | null, StoreError>
 
-  /** A run with what decides its next step, read at one instant (D11). */
+  /** A run with its committed steps, read at one instant (D11). */
   readonly load: (namespace: string, runId: string) => Effect.Effect<LoadedRows | null, StoreError>
+
+  /**
+   * Intents and attempts of the given paths (D11). A resume asks for the paths that come next, never for all.
+   *
+   * *Shape.* Paths in any order, each once however often it was asked for; none at all where nothing is known.
+   */
+  readonly loadOpen: (
+    namespace: string,
+    runId: string,
+    paths: ReadonlyArray<string>,
+  ) => Effect.Effect<OpenRows, StoreError>
 
   /** Takes ownership of runs that are due (D6, D7, D8, D15). */
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<RunRow>, StoreError>
@@ -228,11 +263,20 @@ export interface CheckpointDriver {
   readonly beat: (
     workerId: string,
     leaseMs: number,
-  ) => Effect.Effect<{ readonly until: number; readonly now: number; readonly leases: ReadonlyArray<Lease> }, StoreError>
+  ) => Effect.Effect<
+    { readonly until: number; readonly now: number; readonly leases: ReadonlyArray<Lease> },
+    StoreError
+  >
 
-  /** Ends a worker's lease and gives up its runs: they become `pending` (D12). */
+  /** Ends a worker's lease and gives up its runs: those that were running are due at once (D12). */
   readonly releaseWorker: (workerId: string) => Effect.Effect<void, StoreError>
 
-  /** A parked run becomes `pending`. False if it was not parked. */
+  /**
+   * A parked run becomes `pending`, without `parked` and with `recoveries` 0 (D16); `previousUntil` stays. False if it was
+   * not parked.
+   */
   readonly unpark: (namespace: string, runId: string) => Effect.Effect<boolean, StoreError>
+
+  /** Adds a listener for as long as the driver lives (D18). There where the capability `notify` is. */
+  readonly onWakeUp?: (listener: () => void) => void
 }

@@ -2,7 +2,16 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { LeaseLost, RunNotFound, StoreError } from "../model/Errors.js"
-import type { AttemptRecord, EffectRecord, FailureRecord, Lease, ParkRecord, RunRecord, RunState } from "../model/Records.js"
+import type {
+  AttemptRecord,
+  EffectRecord,
+  FailureRecord,
+  Lease,
+  OpenState,
+  ParkRecord,
+  RunRecord,
+  RunState,
+} from "../model/Records.js"
 import type { Capabilities } from "./Capabilities.js"
 import type { LocalSignals } from "./LocalSignals.js"
 import type { ClaimRequest, CommitRows, EffectWrite, NewRunRow, OutcomeRow, RunPatch } from "./CheckpointDriver.js"
@@ -35,9 +44,16 @@ export interface CheckpointStoreService {
   /** Wake-ups among the users of this very store object. */
   readonly signals: LocalSignals
   readonly now: Effect.Effect<number, StoreError>
-  readonly createRun: (run: NewRunRow) => Effect.Effect<{ readonly created: boolean; readonly run: RunRecord }, StoreError>
+  readonly createRun: (
+    run: NewRunRow,
+  ) => Effect.Effect<{ readonly created: boolean; readonly run: RunRecord }, StoreError>
   readonly findRun: (namespace: string, runId: string) => Effect.Effect<RunRecord, RunNotFound | StoreError>
   readonly load: (namespace: string, runId: string) => Effect.Effect<RunState, RunNotFound | StoreError>
+  readonly loadOpen: (
+    namespace: string,
+    runId: string,
+    paths: ReadonlyArray<string>,
+  ) => Effect.Effect<OpenState, StoreError>
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<RunRecord>, StoreError>
   /** Returns the store's clock at the commit. */
   readonly commit: (commit: Commit) => Effect.Effect<number, LeaseLost | StoreError>
@@ -48,7 +64,10 @@ export interface CheckpointStoreService {
   readonly beat: (
     workerId: string,
     leaseMs: number,
-  ) => Effect.Effect<{ readonly until: number; readonly now: number; readonly leases: ReadonlyArray<Lease> }, StoreError>
+  ) => Effect.Effect<
+    { readonly until: number; readonly now: number; readonly leases: ReadonlyArray<Lease> },
+    StoreError
+  >
   readonly releaseWorker: (workerId: string) => Effect.Effect<void, StoreError>
   readonly unpark: (namespace: string, runId: string) => Effect.Effect<boolean, StoreError>
 }

@@ -18,6 +18,7 @@ import type {
   CommitRows,
   LoadedRows,
   NewRunRow,
+  OpenRows,
   OutcomeRow,
   RunRow,
 } from "./CheckpointDriver.js"
@@ -97,25 +98,27 @@ const createRun = (data: Data, run: NewRunRow, now: number): { readonly created:
   return { created: true, run: { ...row } }
 }
 
-/** The rows of all paths that have no step yet (D11). */
-const openRows = <A extends object>(run: StoredRun, byPath: Map<string, Map<number, A>>): ReadonlyArray<A> => {
-  const rows: Array<A> = []
-  for (const [path, numbered] of byPath) {
-    if (run.steps.has(path)) continue
-    for (const row of [...numbered].sort(([a], [b]) => a - b)) rows.push({ ...row[1] })
-  }
-  return rows
-}
-
 const load = (data: Data, namespace: string, runId: string): LoadedRows | null => {
   const run = find(data, namespace, runId)
   if (run === undefined) return null
-  return {
-    run: { ...run.row },
-    steps: [...run.steps.values()].sort((a, b) => a.seq - b.seq).map((step) => ({ ...step })),
-    effects: openRows(run, run.effects),
-    attempts: openRows(run, run.attempts),
-  }
+  const steps = [...run.steps.values()].sort((a, b) => a.seq - b.seq).map((step) => ({ ...step }))
+  return { run: { ...run.row }, steps }
+}
+
+/** The rows of the given paths, each in order of its number (D11). */
+const rowsAt = <A extends object>(
+  byPath: ReadonlyMap<string, ReadonlyMap<number, A>>,
+  paths: ReadonlyArray<string>,
+): ReadonlyArray<A> =>
+  [...new Set(paths)].flatMap((path) =>
+    [...(byPath.get(path) ?? [])].sort(([a], [b]) => a - b).map(([, row]) => ({ ...row })),
+  )
+
+const loadOpen = (data: Data, namespace: string, runId: string, paths: ReadonlyArray<string>): OpenRows => {
+  const run = find(data, namespace, runId)
+  return run === undefined
+    ? { effects: [], attempts: [] }
+    : { effects: rowsAt(run.effects, paths), attempts: rowsAt(run.attempts, paths) }
 }
 
 /** Since when a run could have been claimed, or null if it cannot be claimed now (D7). */
@@ -200,6 +203,9 @@ const brokenKey = (data: Data, batch: ReadonlyArray<CommitRows>): string | null 
 const writeEffects = (run: StoredRun, commit: CommitRows, now: number): void => {
   for (const write of commit.effects) {
     const generations = childOf(run.effects, write.path)
+    const known = generations.get(write.generation)
+    // D17
+    if (known !== undefined && known.state !== "intended") continue
     generations.set(write.generation, {
       path: write.path,
       generation: write.generation,
@@ -212,7 +218,7 @@ const writeEffects = (run: StoredRun, commit: CommitRows, now: number): void => 
       claimToken: write.claimToken,
       sends: write.sends,
       // The window of a key opens with the first intent; sending again must not widen it.
-      intentAt: generations.get(write.generation)?.intentAt ?? now,
+      intentAt: known?.intentAt ?? now,
       settledAt: write.state === "intended" ? null : now,
     })
   }
@@ -321,8 +327,16 @@ const releaseWorker = (data: Data, workerId: string, now: number): void => {
   for (const run of allRuns(data)) {
     if (run.row.leaseOwner !== workerId) continue
     // A run that sleeps goes on sleeping: only what was running is due at once.
-    const status = run.row.status === "running" ? "pending" : run.row.status
-    run.row = { ...run.row, status, leaseOwner: null, claimToken: null, updatedAt: now }
+    const running = run.row.status === "running"
+    run.row = {
+      ...run.row,
+      status: running ? "pending" : run.row.status,
+      leaseOwner: null,
+      claimToken: null,
+      // D12: an operation that was cut off may still be under way.
+      previousUntil: running ? now : run.row.previousUntil,
+      updatedAt: now,
+    }
   }
   data.workers.delete(workerId)
 }
@@ -334,6 +348,7 @@ const unpark = (data: Data, namespace: string, runId: string, now: number): bool
     ...run.row,
     status: "pending",
     parked: null,
+    recoveries: 0,
     wakeAt: null,
     leaseOwner: null,
     claimToken: null,
@@ -354,6 +369,7 @@ const driverOver = (data: Data): CheckpointDriver => ({
       return run === undefined ? null : { ...run.row }
     }),
   load: (namespace, runId) => Effect.sync(() => load(data, namespace, runId)),
+  loadOpen: (namespace, runId, paths) => Effect.sync(() => loadOpen(data, namespace, runId, paths)),
   claim: (request) => atNow((now) => claim(data, request, now)),
   commit: (batch) => Effect.flatten(atNow((now) => commit(data, batch, now))),
   recordOutcome: (outcome) => atNow((now) => recordOutcome(data, outcome, now)),
@@ -373,7 +389,7 @@ export const MemoryDriver = {
   /**
    * Makes an empty store of its own. Its clock is Effect's, so that `TestClock` moves leases and wake times.
    *
-   * *Laws.* D1 to D16.
+   * *Laws.* D1 to D17.
    */
   make: (): Effect.Effect<CheckpointDriver> =>
     Effect.sync(() => driverOver({ namespaces: new Map(), workers: new Map() })),

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { LeaseLost, RunNotFound, StoreError } from "../model/Errors.js"
 import type { AttemptRecord, RunRecord } from "../model/Records.js"
 import type { AttemptRow, CheckpointDriver, RunRow } from "./CheckpointDriver.js"
-import { makeLocalSignals } from "./LocalSignals.js"
+import { makeLocalSignals, runnable } from "./LocalSignals.js"
 import type { CheckpointStoreService } from "./CheckpointStore.js"
 
 class Unreadable {
@@ -54,9 +54,13 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
   const found = <A>(namespace: string, runId: string, row: A | null): Effect.Effect<A, RunNotFound> =>
     row === null ? Effect.fail(new RunNotFound({ namespace, runId })) : Effect.succeed(row)
 
+  const signals = makeLocalSignals()
+  // D18: what another process has made runnable wakes the workers of this one.
+  driver.onWakeUp?.(() => Effect.runSync(signals.send(runnable)))
+
   return {
     capabilities: driver.capabilities,
-    signals: makeLocalSignals(),
+    signals,
     now: driver.now,
     createRun: (run) =>
       Effect.flatMap(driver.createRun(run), (result) =>
@@ -76,13 +80,11 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
     load: (namespace, runId) =>
       driver.load(namespace, runId).pipe(
         Effect.flatMap((rows) => found(namespace, runId, rows)),
-        Effect.flatMap((rows) =>
-          decoded(`run '${runId}'`, () => ({
-            ...rows,
-            run: runRecord(rows.run),
-            attempts: rows.attempts.map(attemptRecord),
-          })),
-        ),
+        Effect.flatMap((rows) => decoded(`run '${runId}'`, () => ({ ...rows, run: runRecord(rows.run) }))),
+      ),
+    loadOpen: (namespace, runId, paths) =>
+      Effect.flatMap(driver.loadOpen(namespace, runId, paths), (rows) =>
+        decoded(`run '${runId}'`, () => ({ ...rows, attempts: rows.attempts.map(attemptRecord) })),
       ),
     claim: (request) =>
       // A run that can be claimed has neither: one unreadable column must not stop the claim of its neighbours.

@@ -77,7 +77,7 @@ describe("Plan.make", () => {
 
   it("says so when something else stands among the steps, and leaves none out in silence", () => {
     const good = Plan.step("a", { effects: [], output: Schema.Void }, () => {})
-    for (const steps of [undefined, "ab", [good, undefined], [{}], [, good]]) {
+    for (const steps of [undefined, "ab", [good, undefined], [{}], Object.assign(Array(2), { 1: good })]) {
       const workflow = Plan.make("odd", { version: 1, input, steps: steps as never })
       expect(workflow.diagnostics.map(({ message }) => message)).toEqual([
         "CRN107: the steps of Plan.make must be a list of what Plan.step and Plan.perform give; something else stands there",

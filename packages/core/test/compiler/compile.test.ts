@@ -74,47 +74,205 @@ describe("compile() says what the types say", () => {
 
 describe("compile() finds what only callers without types can do", () => {
   it.each<readonly [string, () => any, RegExp]>([
-    ["a transaction beside an operation", () => flow.step("pay", { effects: [Charge, Effects.transaction], output: Schema.Void }, nothing), /^CRN101: step 'pay' has 2 external effects \(payments.charge \+ transaction\)/],
-    ["the same operation twice", () => flow.step("pay", { effects: [Charge, Charge], output: Schema.Void }, nothing), /^CRN101: step 'pay' has 2/],
-    ["something that is no effect", () => flow.step("a", { effects: [Model], output: Schema.Void }, nothing), /^CRN103: step 'a' lists something in effects/],
-    ["a hole in the list", () => flow.step("a", { effects: [, Charge], output: Schema.Void }, nothing), /^CRN103: step 'a' lists something/], // eslint-disable-line
-    ["a read of nothing", () => flow.step("a", { effects: [(Effects as any).read(null)], output: Schema.Void }, nothing), /^CRN103: step 'a' lists something/],
+    [
+      "a transaction beside an operation",
+      () => flow.step("pay", { effects: [Charge, Effects.transaction], output: Schema.Void }, nothing),
+      /^CRN101: step 'pay' has 2 external effects \(payments.charge \+ transaction\)/,
+    ],
+    [
+      "the same operation twice",
+      () => flow.step("pay", { effects: [Charge, Charge], output: Schema.Void }, nothing),
+      /^CRN101: step 'pay' has 2/,
+    ],
+    [
+      "something that is no effect",
+      () => flow.step("a", { effects: [Model], output: Schema.Void }, nothing),
+      /^CRN103: step 'a' lists something in effects/,
+    ],
+    [
+      "a hole in the list",
+      () => flow.step("a", { effects: Object.assign(Array(2), { 1: Charge }), output: Schema.Void }, nothing),
+      /^CRN103: step 'a' lists something/,
+    ],
+    [
+      "a read of nothing",
+      () => flow.step("a", { effects: [(Effects as any).read(null)], output: Schema.Void }, nothing),
+      /^CRN103: step 'a' lists something/,
+    ],
     ["an empty step name", () => flow.step("", idle, nothing), /^CRN104: the step name "" cannot be used: it is empty/],
     ["a step name with NUL", () => flow.step("a\0", idle, nothing), /^CRN104: the step name .* NUL character at 1/],
-    ["half a surrogate pair in a name", () => flow.step("\ud800", idle, nothing), /^CRN104: the step name .* half of a surrogate pair/],
-    ["a very long name", () => flow.step("x".repeat(300), idle, nothing), /^CRN104: the step name .* 300 characters, at most 255/],
-    ["a name that is a symbol", () => flow.step(Symbol("s"), idle, nothing), /^CRN104: the step name .* expected a string, got symbol/],
-    ["a workflow without a name", () => untyped.make(undefined, { version: 1, input: Schema.Void }), /^CRN104: the workflow's name .* expected a string, got undefined/],
-    ["an operation without a name", () => flow.perform("a", Ops.make("", { payload: Schema.Void, success: Schema.Void, onUnknown }), { payload: nothing }), /^CRN104: the operation name "" cannot be used/],
+    [
+      "half a surrogate pair in a name",
+      () => flow.step("\ud800", idle, nothing),
+      /^CRN104: the step name .* half of a surrogate pair/,
+    ],
+    [
+      "a very long name",
+      () => flow.step("x".repeat(300), idle, nothing),
+      /^CRN104: the step name .* 300 characters, at most 255/,
+    ],
+    [
+      "a name that is a symbol",
+      () => flow.step(Symbol("s"), idle, nothing),
+      /^CRN104: the step name .* expected a string, got symbol/,
+    ],
+    [
+      "a workflow without a name",
+      () => untyped.make(undefined, { version: 1, input: Schema.Void }),
+      /^CRN104: the workflow's name .* expected a string, got undefined/,
+    ],
+    [
+      "an operation without a name",
+      () =>
+        flow.perform("a", Ops.make("", { payload: Schema.Void, success: Schema.Void, onUnknown }), {
+          payload: nothing,
+        }),
+      /^CRN104: the operation name "" cannot be used/,
+    ],
     ["no output schema", () => flow.step("a", { effects: [] }, nothing), /^CRN105: output of step 'a' has no schema/],
-    ["no payload schema", () => flow.perform("a", Ops.make("o", { success: Schema.Void, onUnknown }), { payload: nothing }), /^CRN105: payload of operation 'o' has no schema/],
-    ["a failure that is no schema", () => flow.perform("a", Ops.make("o", { payload: Schema.Void, success: Schema.Void, failure: 5, onUnknown }), { payload: nothing }), /^CRN105: failure of operation 'o' has no schema/],
-    ["a workflow failure that is no schema", () => untyped.make("w", { version: 1, input: Schema.Void, failure: 5 }), /^CRN105: failure of workflow 'w' has no schema/],
+    [
+      "no payload schema",
+      () => flow.perform("a", Ops.make("o", { success: Schema.Void, onUnknown }), { payload: nothing }),
+      /^CRN105: payload of operation 'o' has no schema/,
+    ],
+    [
+      "a failure that is no schema",
+      () =>
+        flow.perform("a", Ops.make("o", { payload: Schema.Void, success: Schema.Void, failure: 5, onUnknown }), {
+          payload: nothing,
+        }),
+      /^CRN105: failure of operation 'o' has no schema/,
+    ],
+    [
+      "a workflow failure that is no schema",
+      () => untyped.make("w", { version: 1, input: Schema.Void, failure: 5 }),
+      /^CRN105: failure of workflow 'w' has no schema/,
+    ],
     ["no input schema", () => untyped.make("w", { version: 1 }), /^CRN105: input of workflow 'w' has no schema/],
     ["an output schema that is none", () => flow.output(5, nothing), /^CRN105: output of the workflow has no schema/],
-    ["a compensation that is no JSON", () => flow.perform("a", Charge, { payload: nothing, compensate: { operation: Ops.make("o", { payload: Schema.Void, success: Schema.BigIntFromSelf, onUnknown }), payload: nothing } }), /^CRN105: success of operation 'o' does not encode to JSON/],
-    ["a record that would lose undefined", () => flow.step("a", { effects: [], output: Schema.Record({ key: Schema.String, value: Schema.UndefinedOr(Schema.String) }) }, nothing), /^CRN105: output of step 'a' .* \(\.\*: a key whose value is undefined/],
+    [
+      "a compensation that is no JSON",
+      () =>
+        flow.perform("a", Charge, {
+          payload: nothing,
+          compensate: {
+            operation: Ops.make("o", { payload: Schema.Void, success: Schema.BigIntFromSelf, onUnknown }),
+            payload: nothing,
+          },
+        }),
+      /^CRN105: success of operation 'o' does not encode to JSON/,
+    ],
+    [
+      "a record that would lose undefined",
+      () =>
+        flow.step(
+          "a",
+          { effects: [], output: Schema.Record({ key: Schema.String, value: Schema.UndefinedOr(Schema.String) }) },
+          nothing,
+        ),
+      /^CRN105: output of step 'a' .* \(\.\*: a key whose value is undefined/,
+    ],
     ["no function to run", () => flow.step("a", idle), /^CRN107: step 'a' has no function to run/],
     ["no operation", () => flow.perform("a", null, { payload: nothing }), /^CRN107: step 'a' has no operation/],
     ["no payload function", () => flow.perform("a", Charge), /^CRN107: step 'a' has no payload/],
-    ["half a compensation", () => flow.perform("a", Charge, { payload: nothing, compensate: { operation: Refund } }), /^CRN107: step 'a' has no complete compensate/],
-    ["an output without a function", () => flow.output(Schema.Void), /^CRN107: the output of the workflow has no function/],
-    ["a fragment that is none", () => flow.use({ kind: "fragment" }), /^CRN107: .use was given something that is no fragment/],
-    ["a fragment whose function returns no flow", () => flow.use(untyped.fragment()(() => 5)), /^CRN107: .use was given something that is no fragment/],
-    ["a choice of nothing", () => flow.perform("a", Operation.oneOf({}), { payload: nothing }), /^CRN107: Operation.oneOf lists no operation/],
-    ["a choice of what are no operations", () => flow.perform("a", Ops.oneOf({ x: 5 }), { payload: nothing }), /^CRN101: case 'x' of Operation.oneOf must be an operation/],
-    ["a choice of null", () => flow.perform("a", Ops.oneOf(null), { payload: nothing }), /^CRN107: Operation.oneOf lists no operation/],
-    ["a version that is no whole number", () => untyped.make("w", { version: 1.5, input: Schema.Void }), /^CRN110: version of workflow 'w' must be a whole number from 1; got 1.5/],
-    ["retry.times below zero", () => flow.step("a", { ...idle, retry: { times: -1 } }, nothing), /^CRN110: retry.times of step 'a' must be a whole number from 0; got -1/],
+    [
+      "half a compensation",
+      () => flow.perform("a", Charge, { payload: nothing, compensate: { operation: Refund } }),
+      /^CRN107: step 'a' has no complete compensate/,
+    ],
+    [
+      "an output without a function",
+      () => flow.output(Schema.Void),
+      /^CRN107: the output of the workflow has no function/,
+    ],
+    [
+      "a fragment that is none",
+      () => flow.use({ kind: "fragment" }),
+      /^CRN107: .use was given something that is no fragment/,
+    ],
+    [
+      "a fragment whose function returns no flow",
+      () => flow.use(untyped.fragment()(() => 5)),
+      /^CRN107: .use was given something that is no fragment/,
+    ],
+    [
+      "a choice of nothing",
+      () => flow.perform("a", Operation.oneOf({}), { payload: nothing }),
+      /^CRN107: Operation.oneOf lists no operation/,
+    ],
+    [
+      "a choice of what are no operations",
+      () => flow.perform("a", Ops.oneOf({ x: 5 }), { payload: nothing }),
+      /^CRN101: case 'x' of Operation.oneOf must be an operation/,
+    ],
+    [
+      "a choice of null",
+      () => flow.perform("a", Ops.oneOf(null), { payload: nothing }),
+      /^CRN107: Operation.oneOf lists no operation/,
+    ],
+    [
+      "a version that is no whole number",
+      () => untyped.make("w", { version: 1.5, input: Schema.Void }),
+      /^CRN110: version of workflow 'w' must be a whole number from 1; got 1.5/,
+    ],
+    [
+      "retry.times below zero",
+      () => flow.step("a", { ...idle, retry: { times: -1 } }, nothing),
+      /^CRN110: retry.times of step 'a' must be a whole number from 0; got -1/,
+    ],
     ["retry: null", () => flow.step("a", { ...idle, retry: null }, nothing), /^CRN110: retry.times of step 'a'/],
-    ["retry.when that is no function", () => flow.step("a", { ...idle, retry: { times: 1, when: true } }, nothing), /^CRN110: retry.when of step 'a' must be a function/],
-    ["a delay that is no duration", () => flow.step("a", { ...idle, retry: { times: 1, delay: "soon" } }, nothing), /^CRN110: retry.delay of step 'a' must be a finite duration .* got "soon"/],
-    ["a timeout of zero", () => flow.step("a", { ...idle, timeout: 0 }, nothing), /^CRN110: timeout of step 'a' must be a finite duration over zero; got 0/],
-    ["an infinite timeout of an operation", () => flow.perform("a", Ops.make("o", { payload: Schema.Void, success: Schema.Void, onUnknown, timeout: Infinity }), { payload: nothing }), /^CRN110: timeout of operation 'o' must be a finite duration/],
-    ["no policy", () => flow.perform("a", Ops.make("o", { payload: Schema.Void, success: Schema.Void }), { payload: nothing }), /^CRN110: onUnknown of operation 'o' must be a policy/],
-    ["a policy without its window", () => flow.perform("a", Ops.make("o", { payload: Schema.Void, success: Schema.Void, onUnknown: (OnUnknown as any).retryWithKey() }), { payload: nothing }), /^CRN110: onUnknown.keyWindow of operation 'o'/],
-    ["onInvalid.then of another word", () => flow.step("a", { ...idle, onInvalid: { retries: 0, then: "ignore" } }, nothing), /^CRN110: onInvalid.then of step 'a' must be "review" or "fail"; got "ignore"/],
-    ["a compensation without a policy", () => flow.perform("a", Charge, { payload: nothing, compensate: { operation: Ops.make("o", { payload: Schema.Void, success: Schema.Void }), payload: nothing } }), /^CRN110: onUnknown of operation 'o'/],
+    [
+      "retry.when that is no function",
+      () => flow.step("a", { ...idle, retry: { times: 1, when: true } }, nothing),
+      /^CRN110: retry.when of step 'a' must be a function/,
+    ],
+    [
+      "a delay that is no duration",
+      () => flow.step("a", { ...idle, retry: { times: 1, delay: "soon" } }, nothing),
+      /^CRN110: retry.delay of step 'a' must be a finite duration .* got "soon"/,
+    ],
+    [
+      "a timeout of zero",
+      () => flow.step("a", { ...idle, timeout: 0 }, nothing),
+      /^CRN110: timeout of step 'a' must be a finite duration over zero; got 0/,
+    ],
+    [
+      "an infinite timeout of an operation",
+      () =>
+        flow.perform("a", Ops.make("o", { payload: Schema.Void, success: Schema.Void, onUnknown, timeout: Infinity }), {
+          payload: nothing,
+        }),
+      /^CRN110: timeout of operation 'o' must be a finite duration/,
+    ],
+    [
+      "no policy",
+      () => flow.perform("a", Ops.make("o", { payload: Schema.Void, success: Schema.Void }), { payload: nothing }),
+      /^CRN110: onUnknown of operation 'o' must be a policy/,
+    ],
+    [
+      "a policy without its window",
+      () =>
+        flow.perform(
+          "a",
+          Ops.make("o", { payload: Schema.Void, success: Schema.Void, onUnknown: (OnUnknown as any).retryWithKey() }),
+          { payload: nothing },
+        ),
+      /^CRN110: onUnknown.keyWindow of operation 'o'/,
+    ],
+    [
+      "onInvalid.then of another word",
+      () => flow.step("a", { ...idle, onInvalid: { retries: 0, then: "ignore" } }, nothing),
+      /^CRN110: onInvalid.then of step 'a' must be "review" or "fail"; got "ignore"/,
+    ],
+    [
+      "a compensation without a policy",
+      () =>
+        flow.perform("a", Charge, {
+          payload: nothing,
+          compensate: { operation: Ops.make("o", { payload: Schema.Void, success: Schema.Void }), payload: nothing },
+        }),
+      /^CRN110: onUnknown of operation 'o'/,
+    ],
   ])("%s", (_, build, message) => {
     const found = diagnosticsOf(build())
     expect(found).toHaveLength(1)
@@ -185,7 +343,9 @@ describe("a plan", () => {
       success: Schema.Struct({ id: Schema.String }),
       onUnknown: OnUnknown.retryWithKey({ keyWindow: (changes.window ?? "24 hours") as "24 hours" }),
     })
-    return (untyped.make("mails", { version: changes.version ?? 1, input: Schema.Struct({ to: Schema.String }) }) as any)
+    return (
+      untyped.make("mails", { version: changes.version ?? 1, input: Schema.Struct({ to: Schema.String }) }) as any
+    )
       .step(
         changes.step ?? "text",
         {
@@ -231,7 +391,12 @@ describe("a plan", () => {
           kind: "perform",
           effects: [{ kind: "external", name: "mail.send" }],
           operations: [
-            { name: "mail.send", case: null, timeoutMs: 30_000, onUnknown: { policy: "retryWithKey", keyWindowMs: 86_400_000 } },
+            {
+              name: "mail.send",
+              case: null,
+              timeoutMs: 30_000,
+              onUnknown: { policy: "retryWithKey", keyWindowMs: 86_400_000 },
+            },
           ],
           optional: false,
           settle: false,

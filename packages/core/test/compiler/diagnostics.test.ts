@@ -40,7 +40,13 @@ const block = (page: string, info: string): string => {
 
 const pages = codes.map((code) => {
   const page = textOf(`docs/diagnostics/${code}.md`)
-  return { code, page, wrong: block(page, "ts wrong"), right: block(page, "ts right"), message: block(page, "text").trim() }
+  return {
+    code,
+    page,
+    wrong: block(page, "ts wrong"),
+    right: block(page, "ts right"),
+    message: block(page, "text").trim(),
+  }
 })
 
 /** Runs a page's program without its types, as a caller without types would. */
@@ -70,7 +76,11 @@ const runTo = (workflow: any, handlers: Layer.Layer<any>, input: unknown): Promi
   )
 
 const textOfExit = (exit: Exit.Exit<unknown, unknown>): string =>
-  Exit.isSuccess(exit) ? "" : Cause.prettyErrors(exit.cause).map((error) => error.message).join("\n")
+  Exit.isSuccess(exit)
+    ? ""
+    : Cause.prettyErrors(exit.cause)
+        .map((error) => error.message)
+        .join("\n")
 
 /** What one finder says of a page's program. */
 const says = async (finder: Finder, text: string, errors: ReadonlyArray<string>): Promise<string> => {
@@ -84,7 +94,9 @@ const says = async (finder: Finder, text: string, errors: ReadonlyArray<string>)
 describe("the lists of diagnostics", () => {
   const writers = textOf("packages/core/src/model/DiagnosticCode.ts")
   const sources = filesUnder("packages/core/src", /\.ts$/).filter((name) => !name.endsWith("DiagnosticCode.ts"))
-  const tests = filesUnder("packages/core/test", /\.(test|tst)\.ts$/).filter((name) => !name.endsWith("diagnostics.test.ts"))
+  const tests = filesUnder("packages/core/test", /\.(test|tst)\.ts$/).filter(
+    (name) => !name.endsWith("diagnostics.test.ts"),
+  )
 
   it("are not empty", () => {
     expect(codes.length).toBeGreaterThanOrEqual(10)
@@ -104,19 +116,8 @@ describe("the lists of diagnostics", () => {
   })
 
   it.each(codes)("%s is found by a check, by the types or at a named place of the runtime", (code) => {
-    const places = {
-      types: "packages/core/src/builder/internal/checks.ts",
-      json: "packages/core/src/dsl/internal/jsonSide.ts",
-      effects: "packages/core/src/compiler/internal/checks/effects.ts",
-      names: "packages/core/src/compiler/internal/checks/names.ts",
-      values: "packages/core/src/compiler/internal/checks/json.ts",
-      parts: "packages/core/src/compiler/internal/checks/parts.ts",
-      options: "packages/core/src/compiler/internal/checks/options.ts",
-      worker: "packages/core/src/runtime/Worker.ts",
-      perform: "packages/core/src/runtime/internal/perform.ts",
-      attempt: "packages/core/src/runtime/internal/attempt.ts",
-    }
-    const used = Object.values(places).filter((place) => textOf(place).includes(code))
+    const rooms = /src\/(builder|compiler|dsl|runtime)\//
+    const used = sources.filter((source) => rooms.test(source) && textOf(source).includes(`"${code}"`))
     expect(used, `${code} is found nowhere`).not.toEqual([])
   })
 
@@ -131,7 +132,11 @@ describe("the lists of diagnostics", () => {
   })
 
   it("there is no page without a code", () => {
-    expect(filesUnder("docs/diagnostics", /^CRN.*\.md$/).map((name) => /CRN\d+/.exec(name)![0]).sort()).toEqual([...codes].sort())
+    expect(
+      filesUnder("docs/diagnostics", /^CRN.*\.md$/)
+        .map((name) => /CRN\d+/.exec(name)![0])
+        .sort(),
+    ).toEqual([...codes].sort())
   })
 })
 
@@ -149,14 +154,21 @@ describe("the programs of the pages", () => {
     errors = (name) => errorsIn(program, [name])
   })
 
-  const found = pages.flatMap(({ code, wrong, message }) => finders[code].map((finder) => ({ code, finder, wrong, message })))
+  const found = pages.flatMap(({ code, wrong, message }) =>
+    finders[code].map((finder) => ({ code, finder, wrong, message })),
+  )
 
-  it.each(found)("$code: the wrong one is found by $finder, in the words of the page", async ({ code, finder, wrong, message }) => {
-    const said = await says(finder, wrong, errors(`${code}.wrong.ts`))
-    // The type of a store cannot name the step; it says the same with less.
-    expect(said).toContain(code === "CRN106" && finder === "types" ? "CRN106: a transaction step needs a store" : message)
-    expect(new Set(said.match(/CRN\d{3}/g))).toEqual(new Set([code]))
-  })
+  it.each(found)(
+    "$code: the wrong one is found by $finder, in the words of the page",
+    async ({ code, finder, wrong, message }) => {
+      const said = await says(finder, wrong, errors(`${code}.wrong.ts`))
+      // The type of a store cannot name the step; it says the same with less.
+      expect(said).toContain(
+        code === "CRN106" && finder === "types" ? "CRN106: a transaction step needs a store" : message,
+      )
+      expect(new Set(said.match(/CRN\d{3}/g))).toEqual(new Set([code]))
+    },
+  )
 
   it.each(pages)("$code: the right one has no error and no diagnostic", ({ code, right }) => {
     expect(errors(`${code}.right.ts`)).toEqual([])

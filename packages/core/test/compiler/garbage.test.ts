@@ -19,14 +19,48 @@ const junk = fc.oneof(
   fc.anything(),
   // fast-check prints its counterexamples, so the hostile ones come out of a thunk.
   fc.constant(null).map(() => hostile),
-  fc.constantFrom<unknown>(null, undefined, "", NaN, 0, -1, Symbol("s"), 1n, Object.create(null), [], {}, () => 1, [null], new Map()),
+  fc.constantFrom<unknown>(
+    null,
+    undefined,
+    "",
+    NaN,
+    0,
+    -1,
+    Symbol("s"),
+    1n,
+    Object.create(null),
+    [],
+    {},
+    () => 1,
+    [null],
+    new Map(),
+  ),
 )
 const name = fc.oneof(
-  fc.constantFrom<unknown>("a", "b", "__proto__", "constructor", "", "\0", "\ud800", "x".repeat(300), "x".repeat(100_000), "a/b"),
+  fc.constantFrom<unknown>(
+    "a",
+    "b",
+    "__proto__",
+    "constructor",
+    "",
+    "\0",
+    "\ud800",
+    "x".repeat(300),
+    "x".repeat(100_000),
+    "a/b",
+  ),
   junk,
 )
 const schema = fc.oneof(
-  fc.constantFrom<unknown>(Schema.Void, Schema.String, Schema.DateFromSelf, Schema.Unknown, z.string(), z.date(), Schema.Struct({ a: Schema.Date })),
+  fc.constantFrom<unknown>(
+    Schema.Void,
+    Schema.String,
+    Schema.DateFromSelf,
+    Schema.Unknown,
+    z.string(),
+    z.date(),
+    Schema.Struct({ a: Schema.Date }),
+  ),
   fc.constant({ "~standard": { validate: 5 } }),
   fc.constant({ "~standard": { version: 1, vendor: "x", validate: () => null, jsonSchema: { output: () => 5 } } }),
   junk,
@@ -34,31 +68,68 @@ const schema = fc.oneof(
 const operation = fc.oneof(
   fc.constant(Send),
   fc
-    .record({ name, payload: schema, success: schema, failure: schema, onUnknown: fc.oneof(fc.constant(onUnknown), junk), timeout: junk })
+    .record({
+      name,
+      payload: schema,
+      success: schema,
+      failure: schema,
+      onUnknown: fc.oneof(fc.constant(onUnknown), junk),
+      timeout: junk,
+    })
     .map(({ name, ...definition }) => (Operation as any).make(name, definition)),
   fc.dictionary(fc.string(), fc.oneof(fc.constant(Send), junk)).map((members) => (Operation as any).oneOf(members)),
   junk,
 )
 const effects = fc.oneof(
-  fc.array(fc.oneof(fc.constant(Effects.read("r")), fc.constant(Effects.transaction), operation, junk), { maxLength: 3 }),
+  fc.array(fc.oneof(fc.constant(Effects.read("r")), fc.constant(Effects.transaction), operation, junk), {
+    maxLength: 3,
+  }),
   junk,
 )
-const retry = fc.oneof(fc.constant(undefined), fc.record({ times: junk, delay: junk, maxDelay: junk, when: junk }), junk)
+const retry = fc.oneof(
+  fc.constant(undefined),
+  fc.record({ times: junk, delay: junk, maxDelay: junk, when: junk }),
+  junk,
+)
 const run = fc.oneof(
   fc.constant(() => 1),
   junk,
 )
-const spec = fc.oneof(fc.record({ effects, output: schema, retry, timeout: junk, onInvalid: junk }, { requiredKeys: [] }), junk)
+const spec = fc.oneof(
+  fc.record({ effects, output: schema, retry, timeout: junk, onInvalid: junk }, { requiredKeys: [] }),
+  junk,
+)
 const performSpec = fc.oneof(
-  fc.record({ payload: run, optional: junk, settle: junk, compensate: fc.oneof(fc.record({ operation, payload: run }), junk), retry }, { requiredKeys: [] }),
+  fc.record(
+    {
+      payload: run,
+      optional: junk,
+      settle: junk,
+      compensate: fc.oneof(fc.record({ operation, payload: run }), junk),
+      retry,
+    },
+    { requiredKeys: [] },
+  ),
   junk,
 )
 
 type Call = (flow: any) => any
 const call: fc.Arbitrary<Call> = fc.oneof(
-  fc.tuple(name, spec, run).map(([n, s, r]): Call => (flow) => flow.step(n, s, r)),
-  fc.tuple(name, operation, performSpec).map(([n, o, s]): Call => (flow) => flow.perform(n, o, s)),
-  fc.oneof(junk, fc.constant({ nodes: [] })).map((fragment): Call => (flow) => flow.use(fragment)),
+  fc.tuple(name, spec, run).map(
+    ([n, s, r]): Call =>
+      (flow) =>
+        flow.step(n, s, r),
+  ),
+  fc.tuple(name, operation, performSpec).map(
+    ([n, o, s]): Call =>
+      (flow) =>
+        flow.perform(n, o, s),
+  ),
+  fc.oneof(junk, fc.constant({ nodes: [] })).map(
+    (fragment): Call =>
+      (flow) =>
+        flow.use(fragment),
+  ),
 )
 const options = fc.oneof(fc.record({ version: junk, input: schema, failure: schema }, { requiredKeys: [] }), junk)
 
@@ -80,10 +151,16 @@ const hold = (workflow: { readonly plan: Either.Either<Plan, unknown>; readonly 
 describe("compile() on garbage", () => {
   it("through the builder", () => {
     fc.assert(
-      fc.property(name, options, fc.array(call, { maxLength: 4 }), fc.option(fc.tuple(schema, run)), (n, o, calls, out) => {
-        const built = calls.reduce((flow, add) => add(flow), (Workflow as any).make(n, o))
-        hold(out === null ? built.compile() : built.output(...out).compile())
-      }),
+      fc.property(
+        name,
+        options,
+        fc.array(call, { maxLength: 4 }),
+        fc.option(fc.tuple(schema, run)),
+        (n, o, calls, out) => {
+          const built = calls.reduce((flow, add) => add(flow), (Workflow as any).make(n, o))
+          hold(out === null ? built.compile() : built.output(...out).compile())
+        },
+      ),
       { numRuns: 1_500 },
     )
   })

@@ -83,16 +83,21 @@ describe.each(libraries)("$name", ({ lead, trimmed, taken, lines, dated, record 
     const circular: { lines: Array<unknown> } = { lines: [] }
     circular.lines.push(circular)
     expect(refusal(gate(lines, circular))).toMatchObject({ reason: "Circular", field: ".lines[0]" })
-    expect(refusal(gate(record, JSON.parse('{"__proto__":1}')))).toMatchObject({ reason: "NotJson", field: ".__proto__" })
+    expect(refusal(gate(record, JSON.parse('{"__proto__":1}')))).toMatchObject({
+      reason: "NotJson",
+      field: ".__proto__",
+    })
     expect(({} as { x?: unknown }).x).toBeUndefined()
   })
 
   it("is taken as input, output, payload and success of a compiled workflow", () => {
-    const Post = Operation.make("slack.post", { payload: lead, success: lines, failure: trimmed, onUnknown })
-    const flow = Workflow.make("leads", { version: 1, input: lead as AnySchema })
-      .step("lead", { effects: [], output: lead as AnySchema }, () => ({ company: "a" }) as never)
-      .perform("post", Post, { payload: () => ({ company: "a", score: 1, tags: [] }) })
-      .output(lines as AnySchema, () => ({ lines: [] }) as never)
+    // Two libraries in one table have no common type that the builder could check: the type tests do that.
+    const Post = (Operation as any).make("slack.post", { payload: lead, success: lines, failure: trimmed, onUnknown })
+    const flow = (Workflow as any)
+      .make("leads", { version: 1, input: lead })
+      .step("lead", { effects: [], output: lead }, () => ({ company: "a" }))
+      .perform("post", Post, { payload: () => ({ company: "a" }) })
+      .output(lines, () => ({ lines: [] }))
       .compile()
     expect(flow.diagnostics).toEqual([])
   })
@@ -166,6 +171,13 @@ describe("Standard Schemas that misbehave", () => {
 
   it("one that answers with a promise of another realm is awaited", async () => {
     const thenable = { then: (resolve: (result: unknown) => void) => resolve({ value: { ok: true } }) }
-    expect(Either.getOrThrow(await gateLater(standard(() => thenable), 1))).toMatchObject({ text: '{"ok":true}' })
+    expect(
+      Either.getOrThrow(
+        await gateLater(
+          standard(() => thenable),
+          1,
+        ),
+      ),
+    ).toMatchObject({ text: '{"ok":true}' })
   })
 })

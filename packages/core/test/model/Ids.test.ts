@@ -97,11 +97,15 @@ describe("idempotencyKey", () => {
 
   it("differs wherever one part differs by one unit, however long", () => {
     fc.assert(
-      fc.property(keyOf, fc.constantFrom("namespace", "runId", "path", "generation"), (key, part) => {
-        const other =
-          part === "generation" ? { ...key, generation: key.generation + 1 } : { ...key, [part]: `${key[part]}x` }
-        return idempotencyKey(key) !== idempotencyKey(other)
-      }),
+      fc.property(
+        keyOf,
+        fc.constantFrom("namespace" as const, "runId" as const, "path" as const, "generation" as const),
+        (key, part) => {
+          const other =
+            part === "generation" ? { ...key, generation: key.generation + 1 } : { ...key, [part]: `${key[part]}x` }
+          return idempotencyKey(key) !== idempotencyKey(other)
+        },
+      ),
       runs,
     )
   })

@@ -23,9 +23,24 @@ const carry = (codec: Codec<any>, value: unknown) => {
 
 describe("settled outcomes, choices and optional results", () => {
   it.each<readonly [string, Codec<any>, unknown, string]>([
-    ["a success", outcome, { ok: true, value: { id: "a", at: new Date(0) } }, '{"ok":true,"value":{"id":"a","at":"1970-01-01T00:00:00.000Z"}}'],
-    ["a declared failure", outcome, { ok: false, error: new Declined({ code: "c" }) }, '{"ok":false,"error":{"code":"c","_tag":"Declined"}}'],
-    ["a chosen case", choice, { case: "page", result: { id: "a", at: new Date(0) } }, '{"case":"page","result":{"id":"a","at":"1970-01-01T00:00:00.000Z"}}'],
+    [
+      "a success",
+      outcome,
+      { ok: true, value: { id: "a", at: new Date(0) } },
+      '{"ok":true,"value":{"id":"a","at":"1970-01-01T00:00:00.000Z"}}',
+    ],
+    [
+      "a declared failure",
+      outcome,
+      { ok: false, error: new Declined({ code: "c" }) },
+      '{"ok":false,"error":{"code":"c","_tag":"Declined"}}',
+    ],
+    [
+      "a chosen case",
+      choice,
+      { case: "page", result: { id: "a", at: new Date(0) } },
+      '{"case":"page","result":{"id":"a","at":"1970-01-01T00:00:00.000Z"}}',
+    ],
     ["a chosen case without a result", choice, { case: "mail", result: undefined }, '{"case":"mail"}'],
     ["one that was left out", nullableCodec(outcome), null, "null"],
     ["one that was not left out", nullableCodec(choice), { case: "mail", result: undefined }, '{"case":"mail"}'],

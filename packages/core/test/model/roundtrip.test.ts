@@ -7,7 +7,8 @@ import { codecOf, type AnySchema } from "../../src/index.js"
 import { canonicalText } from "../../src/model/internal/json.js"
 
 const place = "output of step 'x'"
-const gate = (schema: AnySchema, value: unknown) => Effect.runSync(Effect.either(codecOf(schema).gate(value, { place })))
+const gate = (schema: AnySchema, value: unknown) =>
+  Effect.runSync(Effect.either(codecOf(schema).gate(value, { place })))
 
 class Line extends Schema.Class<Line>("Line")({ text: Schema.String, cents: Schema.Int }) {}
 interface Tree {
@@ -26,17 +27,30 @@ const schemas: ReadonlyArray<readonly [string, Schema.Schema<any, any>]> = [
   ["optional and nullable members", Schema.Struct({ a: Schema.optional(Schema.String), b: Schema.NullOr(Schema.Int) })],
   ["members that may be undefined", Schema.Struct({ a: Schema.UndefinedOr(Schema.String), b: Schema.Boolean })],
   ["records", Schema.Record({ key: Schema.String, value: Schema.Struct({ n: Schema.Finite }) })],
-  ["maps and sets", Schema.Struct({ m: Schema.Map({ key: Schema.String, value: Schema.Int }), s: Schema.Set(Schema.String) })],
-  ["options and eithers", Schema.Struct({ o: Schema.Option(Schema.Date), e: Schema.Either({ left: Schema.String, right: Schema.Int }) })],
+  [
+    "maps and sets",
+    Schema.Struct({ m: Schema.Map({ key: Schema.String, value: Schema.Int }), s: Schema.Set(Schema.String) }),
+  ],
+  [
+    "options and eithers",
+    Schema.Struct({ o: Schema.Option(Schema.Date), e: Schema.Either({ left: Schema.String, right: Schema.Int }) }),
+  ],
   ["bytes", Schema.Uint8Array],
   ["classes", Schema.Array(Line)],
-  ["tagged unions", Schema.Union(Schema.TaggedStruct("A", { x: Schema.String }), Schema.TaggedStruct("B", { y: Schema.Date }))],
+  [
+    "tagged unions",
+    Schema.Union(Schema.TaggedStruct("A", { x: Schema.String }), Schema.TaggedStruct("B", { y: Schema.Date })),
+  ],
   ["recursive trees", Tree],
   ["branded and refined text", Schema.NonEmptyString.pipe(Schema.maxLength(20), Schema.brand("Id"))],
 ]
 
 /** Full Unicode and beyond: any UTF-16 units. */
-const text = fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" }), fc.constantFrom("\ud800", "\0", ""))
+const text = fc.oneof(
+  fc.string({ unit: "binary" }),
+  fc.string({ unit: "grapheme" }),
+  fc.constantFrom("\ud800", "\0", ""),
+)
 
 describe("gate and decode agree", () => {
   it.each(schemas)("on %s", (_, schema) => {
@@ -61,7 +75,11 @@ describe("gate and decode agree", () => {
     const schema = Schema.Record({ key: Schema.String, value: Schema.Array(Schema.String) })
     fc.assert(
       fc.property(
-        fc.dictionary(text.filter((key) => key !== "__proto__"), fc.array(text), { noNullPrototype: true }),
+        fc.dictionary(
+          text.filter((key) => key !== "__proto__"),
+          fc.array(text),
+          { noNullPrototype: true },
+        ),
         (value) => {
           const gated = Either.getOrThrow(gate(schema, value))
           expect(gated.value).toStrictEqual(value)
@@ -74,7 +92,11 @@ describe("gate and decode agree", () => {
 
   it("on Zod objects", () => {
     const schema = z.object({ name: z.string(), tags: z.array(z.string()), n: z.number() })
-    const value = fc.record({ name: text, tags: fc.array(text), n: fc.double({ noNaN: true, noDefaultInfinity: true }) })
+    const value = fc.record({
+      name: text,
+      tags: fc.array(text),
+      n: fc.double({ noNaN: true, noDefaultInfinity: true }),
+    })
     fc.assert(
       fc.property(value, (given) => {
         const gated = Either.getOrThrow(gate(schema, given))

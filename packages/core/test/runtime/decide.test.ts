@@ -43,7 +43,12 @@ const step = (of: PlanNode, seq = 1): StepRecord => ({
   committedAt: 0,
 })
 
-const attempt = (of: PlanNode, n: number, kind: AttemptRecord["kind"], retryAt: number | null = null): AttemptRecord => ({
+const attempt = (
+  of: PlanNode,
+  n: number,
+  kind: AttemptRecord["kind"],
+  retryAt: number | null = null,
+): AttemptRecord => ({
   path: of.path,
   attempt: n,
   kind,

@@ -78,7 +78,10 @@ describe("a second perform in one attempt", () => {
       const bench = yield* makeBench
       const charges = new Provider()
       const slow = Charge.toLayer((payload, context) =>
-        Effect.as(Effect.sleep("2 seconds"), charges.handle(payload, context, () => ({ id: "ch", at: new Date(0) })) as any),
+        Effect.as(
+          Effect.sleep("2 seconds"),
+          charges.handle(payload, context, () => ({ id: "ch", at: new Date(0) })) as any,
+        ),
       )
       const workflow = workflowOf(() =>
         Effect.all([Charge.perform(payment), Charge.perform(payment)], { concurrency: 2 }),
@@ -147,7 +150,10 @@ describe("a perform that nobody waits for", () => {
       const bench = yield* makeBench
       const charges = new Provider()
       const slow = Charge.toLayer((payload, context) =>
-        Effect.as(Effect.sleep("2 seconds"), charges.handle(payload, context, () => ({ id: "ch", at: new Date(0) })) as any),
+        Effect.as(
+          Effect.sleep("2 seconds"),
+          charges.handle(payload, context, () => ({ id: "ch", at: new Date(0) })) as any,
+        ),
       )
       const workflow = workflowOf(async ({ perform }) => {
         void perform(Charge, payment)
@@ -166,7 +172,10 @@ describe("a perform that nobody waits for", () => {
       const bench = yield* makeBench
       const charges = new Provider()
       const slow = Charge.toLayer((payload, context) =>
-        Effect.as(Effect.sleep("2 seconds"), charges.handle(payload, context, () => ({ id: "ch", at: new Date(0) })) as any),
+        Effect.as(
+          Effect.sleep("2 seconds"),
+          charges.handle(payload, context, () => ({ id: "ch", at: new Date(0) })) as any,
+        ),
       )
       const workflow = workflowOf(async ({ perform }) => {
         void perform(Charge, payment)
@@ -198,7 +207,10 @@ describe("a perform that nobody waits for", () => {
       const bench = yield* makeBench
       const charges = new Provider()
       const slow = Charge.toLayer((payload, context) =>
-        Effect.as(Effect.sleep("2 seconds"), charges.handle(payload, context, () => ({ id: "ch", at: new Date(0) })) as any),
+        Effect.as(
+          Effect.sleep("2 seconds"),
+          charges.handle(payload, context, () => ({ id: "ch", at: new Date(0) })) as any,
+        ),
       )
       const workflow = workflowOf(() =>
         Effect.gen(function* () {
@@ -239,13 +251,42 @@ describe("a perform that nobody waits for", () => {
   )
 })
 
+describe("a perform that begins when its step has failed without one", () => {
+  it.live("is refused", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeBench
+      const charges = new Provider()
+      let late: Fiber.RuntimeFiber<unknown, unknown> | null = null
+      const workflow = workflowOf(() =>
+        Effect.gen(function* () {
+          late = yield* Effect.forkDaemon(Effect.delay(Charge.perform(payment), "1 second"))
+          return yield* Effect.fail(new Error("early"))
+        }),
+      )
+      const exit = yield* Effect.gen(function* () {
+        const handle = yield* Cairn.start(workflow, null, { runId: "r" })
+        const ended = yield* Effect.exit(handle.result)
+        expect(Exit.isFailure(yield* Fiber.await(late!))).toBe(true)
+        return ended
+      }).pipe(
+        withWorker(bench, [workflow], chargeAt(charges)),
+        Effect.withClock(makeVirtualClock()),
+        Effect.provide(quiet),
+      )
+      expect(failureOf(exit).problem).toBe("early")
+      expect(charges.calls).toHaveLength(0)
+      expect(bench.commits.flatMap(({ effects }) => effects)).toEqual([])
+    }),
+  )
+})
+
 describe("a perform within a handler", () => {
   it.live("is no perform of the step: it is refused and never reaches a handler", () =>
     Effect.gen(function* () {
       const bench = yield* makeBench
       const mails = new Provider()
-      const nested = Charge.toLayer(
-        () => Effect.as(Mail.perform({ to: "a", body: "b" }) as Effect.Effect<void>, { id: "ch", at: new Date(0) }),
+      const nested = Charge.toLayer(() =>
+        Effect.as(Mail.perform({ to: "a", body: "b" }) as Effect.Effect<void>, { id: "ch", at: new Date(0) }),
       )
       const workflow = workflowOf(() => Charge.perform(payment))
       const exit = yield* outcome(bench, workflow, Layer.merge(nested, mailAt(mails)))

@@ -12,6 +12,7 @@ import {
   type HandlerContext,
 } from "../../src/index.js"
 import {
+  intercepted,
   makeBench,
   makeMortal,
   quiet,
@@ -69,8 +70,13 @@ const resumeOn = (bench: Bench, workflow: AnyWorkflow, needs: Layer.Layer<any>) 
   }).pipe(withWorker(bench, [workflow], needs), Effect.provide(quiet)) as Effect.Effect<Exit.Exit<any, any>>
 
 const test = (title: string, body: (bench: Bench) => Effect.Effect<void, any, any>) =>
-  it.live(title, () =>
-    Effect.flatMap(makeBench, body).pipe(Effect.scoped, Effect.withClock(makeVirtualClock())) as Effect.Effect<void, any>,
+  it.live(
+    title,
+    () =>
+      Effect.flatMap(makeBench, body).pipe(Effect.scoped, Effect.withClock(makeVirtualClock())) as Effect.Effect<
+        void,
+        any
+      >,
   )
 
 describe("the idempotency key", () => {
@@ -107,7 +113,9 @@ describe("the idempotency key", () => {
         .compile()
       yield* runOn(bench, workflow, declinesOnce, "a")
       yield* runOn(bench, workflow, declinesOnce, "b")
-      expect(keys).toEqual(["a/first#0", "a/first#1", "a/second#0", "b/first#0", "b/first#1", "b/second#0"].map((k) => `default/${k}`))
+      expect(keys).toEqual(
+        ["a/first#0", "a/first#1", "a/second#0", "b/first#0", "b/first#1", "b/second#0"].map((k) => `default/${k}`),
+      )
     }))
 })
 
@@ -167,7 +175,10 @@ describe("an outcome that is known", () => {
       })
       const workflow = make()
         .step("pay", { effects: [Charge], output: Schema.String }, () =>
-          Effect.catchTag(Effect.as(Charge.perform(payment), "paid"), "Declined", ({ code }) => Effect.succeed(code)),
+          Charge.perform(payment).pipe(
+            Effect.as("paid"),
+            Effect.catchTag("Declined", ({ code }) => Effect.succeed(code)),
+          ),
         )
         .output(Schema.String, ({ results }: any) => results.pay)
         .compile()
@@ -199,12 +210,15 @@ describe("an outcome that is known not to have happened", () => {
     Effect.gen(function* () {
       const seen: Array<readonly [key: string, at: number]> = []
       const limited = Charge.toLayer((_, { idempotencyKey }) =>
-        Effect.flatMap(Effect.clockWith((clock) => clock.currentTimeMillis), (at) => {
-          seen.push([idempotencyKey, at])
-          return seen.length === 1
-            ? Effect.fail(new NotPerformed({ problem: "429", retryAfterMs: 30_000 }))
-            : Effect.succeed({ id: "ch", at: new Date(1) })
-        }),
+        Effect.flatMap(
+          Effect.clockWith((clock) => clock.currentTimeMillis),
+          (at) => {
+            seen.push([idempotencyKey, at])
+            return seen.length === 1
+              ? Effect.fail(new NotPerformed({ problem: "429", retryAfterMs: 30_000 }))
+              : Effect.succeed({ id: "ch", at: new Date(1) })
+          },
+        ),
       )
       const exit = yield* runOn(bench, paying({ retry: { times: 1, when: () => false } }), limited)
       expect(Exit.isSuccess(exit)).toBe(true)
@@ -218,13 +232,19 @@ describe("an outcome that is known not to have happened", () => {
       const keys: Array<string> = []
       const declines = Charge.toLayer((_, { idempotencyKey }) => {
         keys.push(idempotencyKey)
-        return keys.length < 3 ? Effect.fail(new Declined({ code: "no" })) : Effect.succeed({ id: "ch", at: new Date(1) })
+        return keys.length < 3
+          ? Effect.fail(new Declined({ code: "no" }))
+          : Effect.succeed({ id: "ch", at: new Date(1) })
       })
       const workflow = paying({ retry: { times: 5, delay: "10 minutes" } })
       const exit = yield* Effect.gen(function* () {
         yield* Cairn.start(workflow, null, { runId: "r" })
         yield* Effect.repeat(Effect.sleep(10), { until: () => keys.length === 1 })
-      }).pipe(withWorker(bench, [workflow], declines), Effect.provide(quiet), Effect.zipRight(resumeOn(bench, workflow, declines)))
+      }).pipe(
+        withWorker(bench, [workflow], declines),
+        Effect.provide(quiet),
+        Effect.zipRight(resumeOn(bench, workflow, declines)),
+      )
       expect(Exit.isSuccess(exit)).toBe(true)
       expect(keys).toEqual([0, 1, 2].map((n) => `default/r/pay#${n}`))
     }))
@@ -272,6 +292,24 @@ describe("an outcome that is unknown", () => {
       expect(Exit.isSuccess(yield* runOn(bench, paying({ timeout: "2 seconds" }), handler))).toBe(true)
       expect(provider.keys()).toHaveLength(1)
       expect(aborted).toBe(true)
+    }))
+
+  test("after a timeout that falls into the commit of the intent is resolved by its policy", (bench) =>
+    Effect.gen(function* () {
+      const provider = new Provider()
+      let slow = true
+      const store = intercepted(bench.store, (method) =>
+        Effect.suspend(() => {
+          if (method !== "commit" || !slow) return Effect.void
+          slow = false
+          return Effect.sleep("3 seconds")
+        }),
+      )
+      const workflow = paying({ timeout: "2 seconds" })
+      const exit = yield* runOn({ ...bench, store }, workflow, chargeAt(provider))
+      expect(Exit.isSuccess(exit)).toBe(true)
+      expect(provider.calls.map(({ key, attempt }) => [key, attempt])).toEqual([["default/r/pay#0", 1]])
+      expect((yield* effectAt(bench)).sends).toBe(2)
     }))
 
   test("aborts the handler's signal when the operation's timeout passes, and waits for it", (bench) =>
@@ -324,9 +362,14 @@ describe("an outcome that is unknown", () => {
         onUnknown: OnUnknown.retryWithKey({ keyWindow: "1 minute" }),
       })
       const handler = Brief.toLayer((payload, context) =>
-        Effect.as(Effect.sync(() => provider.handle(payload, context, () => null)), null),
+        Effect.as(
+          Effect.sync(() => provider.handle(payload, context, () => null)),
+          null,
+        ),
       )
-      const workflow = make().perform("pay", Brief, { payload: () => null }).compile()
+      const workflow = make()
+        .perform("pay", Brief, { payload: () => null })
+        .compile()
       yield* crashAt(bench, workflow, handler, "afterEffect")
       yield* Effect.sleep("50 seconds")
       const parked = errorOf(yield* resumeOn(bench, workflow, handler))
@@ -350,8 +393,13 @@ describe("an outcome that is unknown", () => {
     Effect.gen(function* () {
       let calls = 0
       const lost = Mail.toLayer(() => Effect.die(`lost ${++calls}`))
-      const workflow = make().perform("pay", Mail, { payload: () => ({ to: "a", body: "b" }) }).compile()
-      expect(errorOf(yield* runOn(bench, workflow, lost))).toMatchObject({ _tag: "RunParked", reason: "OutcomeUnknown" })
+      const workflow = make()
+        .perform("pay", Mail, { payload: () => ({ to: "a", body: "b" }) })
+        .compile()
+      expect(errorOf(yield* runOn(bench, workflow, lost))).toMatchObject({
+        _tag: "RunParked",
+        reason: "OutcomeUnknown",
+      })
       expect(calls).toBe(3)
       expect((yield* effectAt(bench)).sends).toBe(3)
     }))
@@ -372,11 +420,15 @@ describe("code that would now do something else", () => {
     onUnknown: OnUnknown.retryWithKey({ keyWindow: "1 day" }),
   })
   const stepWith = (operation: any, run: (context: any) => unknown): AnyWorkflow =>
-    make().step("pay", { effects: [operation], output: Schema.parseJson() }, run).compile()
+    make()
+      .step("pay", { effects: [operation], output: Schema.parseJson() }, run)
+      .compile()
 
   const changes: Record<string, AnyWorkflow> = {
     "with another payload": paying({ payload: () => ({ ...payment, cents: 999 }) }),
-    "with another operation": make().perform("pay", other, { payload: () => payment }).compile(),
+    "with another operation": make()
+      .perform("pay", other, { payload: () => payment })
+      .compile(),
     "without performing anything": stepWith(Charge, () => "nothing"),
     "with an optional payload of null": paying({ optional: true, payload: () => null }),
   }
@@ -418,8 +470,19 @@ describe("code that would now do something else", () => {
     Effect.gen(function* () {
       const provider = new Provider()
       const of = (run: () => unknown) => stepWith(Charge, run)
-      yield* crashAt(bench, of(() => Charge.perform(payment)), chargeAt(provider), "afterEffect")
-      const parked = errorOf(yield* resumeOn(bench, of(() => Effect.fail(new Error("early"))), chargeAt(provider)))
+      yield* crashAt(
+        bench,
+        of(() => Charge.perform(payment)),
+        chargeAt(provider),
+        "afterEffect",
+      )
+      const parked = errorOf(
+        yield* resumeOn(
+          bench,
+          of(() => Effect.fail(new Error("early"))),
+          chargeAt(provider),
+        ),
+      )
       expect(parked).toMatchObject({ _tag: "RunParked", reason: "OutcomeUnknown", step: "pay" })
       expect(parked.problem).toContain("early")
       expect((yield* effectAt(bench)).state).toBe("intended")
@@ -477,9 +540,12 @@ describe("a choice of operations", () => {
   test("a case that is not declared fails the run before any intent", (bench) =>
     Effect.gen(function* () {
       const handlers = Layer.merge(chargeAt(new Provider()), mailAt(new Provider()))
-      const exit = yield* runOn(bench, acting(() => ({ case: "other", payload: null })), handlers)
+      const exit = yield* runOn(
+        bench,
+        acting(() => ({ case: "other", payload: null })),
+        handlers,
+      )
       expect(errorOf(exit)).toMatchObject({ _tag: "RunFailed", details: { tag: "InvalidValue" } })
       expect(bench.commits.flatMap(({ effects }) => effects)).toEqual([])
     }))
 })
-

@@ -14,7 +14,15 @@ class BadRequest extends Data.TaggedError("BadRequest")<{ readonly isRetryable: 
 
 const nodeOf = (retry: object): any => ({ retry: { times: 3, delayMs: 1_000, maxDelayMs: 8_000, ...retry } })
 const ask = (options: object = {}) =>
-  retryDelayMs({ node: nodeOf({}), when: undefined, failures: 1, error: new Busy(), defect: false, random: 0, ...options })
+  retryDelayMs({
+    node: nodeOf({}),
+    when: undefined,
+    failures: 1,
+    error: new Busy({}),
+    defect: false,
+    random: 0,
+    ...options,
+  })
 
 describe("the delay", () => {
   it("doubles up to its limit, with at most a fifth on top", () => {
@@ -79,10 +87,13 @@ const counting = (options: object, fail: (call: number) => Effect.Effect<unknown
   const calls: Array<number> = []
   const workflow: AnyWorkflow = (Workflow.make("retrying", { version: 1, input: Schema.Null }) as any)
     .step("s", { effects: [], output: Schema.Number, ...options }, () =>
-      Effect.flatMap(Effect.clockWith((clock) => clock.currentTimeMillis), (at) => {
-        calls.push(at)
-        return Effect.as(fail(calls.length), calls.length)
-      }),
+      Effect.flatMap(
+        Effect.clockWith((clock) => clock.currentTimeMillis),
+        (at) => {
+          calls.push(at)
+          return Effect.as(fail(calls.length), calls.length)
+        },
+      ),
     )
     .output(Schema.Number, ({ results }: any) => results.s)
     .compile()
@@ -96,13 +107,16 @@ const run = (workflow: AnyWorkflow) =>
       const handle = yield* Cairn.start(workflow, null, { runId: "r" })
       return yield* Effect.exit(handle.result)
     }).pipe(withWorker(bench, [workflow]), Effect.withClock(makeVirtualClock()), Effect.provide(quiet))
-    return { exit, state: (yield* bench.driver.load("default", "r"))! }
+    const { attempts } = yield* bench.driver.loadOpen("default", "r", ["s"])
+    return { exit, attempts, state: (yield* bench.driver.load("default", "r"))! }
   })
 
 describe("a run", () => {
   it.live("calls once where the failure says that a retry is useless", () =>
     Effect.gen(function* () {
-      const { calls, workflow } = counting({ retry: { times: 3 } }, () => Effect.fail(new BadRequest({ isRetryable: false })))
+      const { calls, workflow } = counting({ retry: { times: 3 } }, () =>
+        Effect.fail(new BadRequest({ isRetryable: false })),
+      )
       const { state } = yield* run(workflow)
       expect(calls).toHaveLength(1)
       expect(state.run.status).toBe("failed")
@@ -111,17 +125,17 @@ describe("a run", () => {
 
   it.live("calls four times where three retries are allowed, and records each attempt", () =>
     Effect.gen(function* () {
-      const { calls, workflow } = counting({ retry: { times: 3 } }, () => Effect.fail(new Busy()))
-      const { state } = yield* run(workflow)
+      const { calls, workflow } = counting({ retry: { times: 3 } }, () => Effect.fail(new Busy({})))
+      const { state, attempts } = yield* run(workflow)
       expect(calls).toHaveLength(4)
-      expect(state.attempts.map(({ attempt, kind }) => [attempt, kind])).toEqual([1, 2, 3, 4].map((n) => [n, "failed"]))
+      expect(attempts.map(({ attempt, kind }) => [attempt, kind])).toEqual([1, 2, 3, 4].map((n) => [n, "failed"]))
       expect(state.run.status).toBe("failed")
     }),
   )
 
   it.live("never retries a defect", () =>
     Effect.gen(function* () {
-      const { calls, workflow } = counting({ retry: { times: 3 } }, () => Effect.die(new Busy()))
+      const { calls, workflow } = counting({ retry: { times: 3 } }, () => Effect.die(new Busy({})))
       yield* run(workflow)
       expect(calls).toHaveLength(1)
     }),
@@ -129,7 +143,7 @@ describe("a run", () => {
 
   it.live("retries nothing by default", () =>
     Effect.gen(function* () {
-      const { calls, workflow } = counting({}, () => Effect.fail(new Busy()))
+      const { calls, workflow } = counting({}, () => Effect.fail(new Busy({})))
       yield* run(workflow)
       expect(calls).toHaveLength(1)
     }),
@@ -167,12 +181,14 @@ describe("a backoff over a second", () => {
     Effect.gen(function* () {
       const bench = yield* makeBench
       const { calls, workflow } = counting({ retry: { times: 1, delay: "1 hour", maxDelay: "2 hours" } }, (n) =>
-        n === 1 ? Effect.fail(new Busy()) : Effect.void,
+        n === 1 ? Effect.fail(new Busy({})) : Effect.void,
       )
       const row = Effect.map(bench.driver.findRun("default", "r"), (found) => found!)
       yield* Effect.gen(function* () {
         yield* Cairn.start(workflow, null, { runId: "r" })
-        yield* Effect.repeat(Effect.zipRight(TestClock.adjust(1), row), { until: ({ status }) => status === "sleeping" })
+        yield* Effect.repeat(Effect.zipRight(TestClock.adjust(1), row), {
+          until: ({ status }) => status === "sleeping",
+        })
       }).pipe(withWorker(bench, [workflow]))
       const asleep = yield* row
       expect(asleep.leaseOwner).toBeNull()

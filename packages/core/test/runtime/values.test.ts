@@ -4,7 +4,16 @@ import { Effect, Exit, Option, Schema } from "effect"
 import { deepStrictEqual } from "node:assert"
 import { inspect } from "node:util"
 import { Cairn, Workflow, type AnyWorkflow } from "../../src/index.js"
-import { makeBench, makeMortal, quiet, refuseUnhandled, startDoomed, startWorker, storeLayer, withWorker } from "./support/bench.js"
+import {
+  makeBench,
+  makeMortal,
+  quiet,
+  refuseUnhandled,
+  startDoomed,
+  startWorker,
+  storeLayer,
+  withWorker,
+} from "./support/bench.js"
 import { makeVirtualClock } from "./support/virtualClock.js"
 
 refuseUnhandled()
@@ -62,20 +71,28 @@ const cases: Record<string, readonly [schema: any, value: unknown]> = {
   "an Option": [Schema.Array(Schema.Option(Schema.Date)), [Option.none(), Option.some(new Date(1))]],
   "a Map": [Schema.Map({ key: Schema.String, value: Schema.Date }), new Map([["a", new Date(5)]])],
   "a Set": [Schema.Set(Schema.BigInt), new Set([1n, 2n])],
-  "bytes": [Schema.Uint8ArrayFromBase64, new Uint8Array([0, 1, 255])],
+  bytes: [Schema.Uint8ArrayFromBase64, new Uint8Array([0, 1, 255])],
   "a brand": [Id, Id.make("i1")],
   "a class": [Money, new Money({ cents: 1234n, at: new Date(9) })],
   "nothing at all": [Schema.Void, undefined],
-  "null": [Schema.NullOr(Schema.String), null],
+  null: [Schema.NullOr(Schema.String), null],
   "an absent key": [Schema.Struct({ a: Schema.optional(Schema.String), b: Schema.Null }), { b: null }],
   "minus zero and the smallest number": [Schema.Array(Schema.Number), [-0, 5e-324, 1e308, 2 ** 53 + 2]],
   "unusual keys": [
     Schema.Record({ key: Schema.String, value: Schema.Number }),
     { user_id: 1, userId: 2, "a.b": 3, "": 4, " ": 5, "0": 6, constructor: 7, $ref: 8, _tag: 9, type: 10, lc: 11 },
   ],
-  "text that databases dislike": [Schema.Array(Schema.String), ["\u0000", "\ud800", "\udc00x", "\u2028", "é", "e\u0301"]],
+  "text that databases dislike": [
+    Schema.Array(Schema.String),
+    ["\u0000", "\ud800", "\udc00x", "\u2028", "é", "e\u0301"],
+  ],
   "an envelope that other libraries would revive": [
-    Schema.Struct({ lc: Schema.Number, type: Schema.String, id: Schema.Array(Schema.String), kwargs: Schema.Struct({}) }),
+    Schema.Struct({
+      lc: Schema.Number,
+      type: Schema.String,
+      id: Schema.Array(Schema.String),
+      kwargs: Schema.Struct({}),
+    }),
     { lc: 1, type: "constructor", id: ["x"], kwargs: {} },
   ],
 }
@@ -112,15 +129,15 @@ describe("a value that a step leaves behind", () => {
   }
 
   const refused: Record<string, readonly [schema: any, value: unknown, field: string]> = {
-    "NaN": [Schema.Struct({ cost: Schema.Number }), { cost: NaN }, ".cost"],
-    "infinity": [Schema.Array(Schema.Number), [1, Infinity], "[1]"],
+    NaN: [Schema.Struct({ cost: Schema.Number }), { cost: NaN }, ".cost"],
+    infinity: [Schema.Array(Schema.Number), [1, Infinity], "[1]"],
     "a circle": [Round, circle(), ".self"],
     "another type": [Schema.Struct({ a: Schema.Int }), { a: "1" }, ".a"],
     "a missing key": [Schema.Struct({ a: Schema.Int }), {}, ".a"],
     "a key named __proto__": [
       Schema.Record({ key: Schema.String, value: Schema.Struct({ x: Schema.Int }) }),
       JSON.parse('{"__proto__":{"x":1}}'),
-      '.__proto__',
+      ".__proto__",
     ],
   }
   for (const [what, [schema, value, field]] of Object.entries(refused)) {
@@ -137,7 +154,9 @@ describe("a value that a step leaves behind", () => {
         expect(Exit.isFailure(exit) && exit.cause).toMatchObject({
           error: { _tag: "RunFailed", step: "make", details: { tag: "InvalidValue" } },
         })
-        expect(String(Exit.isFailure(exit) && (exit.cause as any).error.problem)).toContain(`output of step 'make', at ${field}`)
+        expect(String(Exit.isFailure(exit) && (exit.cause as any).error.problem)).toContain(
+          `output of step 'make', at ${field}`,
+        )
         expect(calls).toBe(1)
         expect(({} as any).x).toBeUndefined()
       }),

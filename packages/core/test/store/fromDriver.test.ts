@@ -20,7 +20,8 @@ describe("fromDriver", () => {
       const failure = { kind: "undeclared", step: "charge", problem: "no", details } as const
       const parked = { reason: "OutcomeUnknown", step: "charge", problem: "ask" } as const
       yield* store.commit({ ...first, run: { ...first.run, failure, parked } })
-      const { run, attempts } = yield* store.load(newRun.namespace, newRun.runId)
+      const { run } = yield* store.load(newRun.namespace, newRun.runId)
+      const { attempts } = yield* store.loadOpen(newRun.namespace, newRun.runId, ["charge"])
       expect(run.failure).toEqual(failure)
       expect(run.parked).toEqual(parked)
       expect(attempts[0]?.error).toEqual(details)

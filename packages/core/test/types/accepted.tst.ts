@@ -15,8 +15,25 @@ import {
   type Performs,
   type StoreWithTransactions,
 } from "../../src/index.js"
-import type { failureOfWorkflow, givenOfWorkflow, needsOfWorkflow, outputOfWorkflow } from "../../src/builder/Workflow.js"
-import { CardDeclined, Charge, Clock, Email, flow, Model, NotBillable, payment, Publish, Refund, Web } from "./fixtures.js"
+import type {
+  failureOfWorkflow,
+  givenOfWorkflow,
+  needsOfWorkflow,
+  outputOfWorkflow,
+} from "../../src/builder/Workflow.js"
+import {
+  CardDeclined,
+  Charge,
+  Clock,
+  Email,
+  flow,
+  Model,
+  NotBillable,
+  payment,
+  Publish,
+  Refund,
+  Web,
+} from "./fixtures.js"
 
 describe("the four forms of run", () => {
   test("an Effect, a promise, a plain value and a generator function", () => {
@@ -77,7 +94,10 @@ describe("the four forms of run", () => {
     flow
       .step("plain", { effects: [], output }, () => Output.json("{}"))
       .step("effect", { effects: [Effects.read(Model)], output }, () =>
-        Effect.map(Effect.flatMap(Model, (model) => model.extract("")), Output.unvalidated),
+        Effect.map(
+          Effect.flatMap(Model, (model) => model.extract("")),
+          Output.unvalidated,
+        ),
       )
       .step("promise", { effects: [], output }, async () => Output.unvalidated({}))
       .step("generator", { effects: [Effects.read(Model)], output }, function* () {
@@ -229,11 +249,10 @@ describe("perform", () => {
   })
 
   test("payloads that are text, nothing, or may be null by themselves", () => {
-    const schema = <S extends Schema.Schema<any, string | null | void>>(payload: S) => payload
     const make = { success: Schema.Void, onUnknown: Charge.members[0]!.onUnknown }
-    const Text = Operation.make("text", { ...make, payload: schema(Schema.String) })
-    const Nothing = Operation.make("nothing", { ...make, payload: schema(Schema.Void) })
-    const Nullable = Operation.make("nullable", { ...make, payload: schema(Schema.NullOr(Schema.String)) })
+    const Text = Operation.make("text", { ...make, payload: Schema.String })
+    const Nothing = Operation.make("nothing", { ...make, payload: Schema.Void })
+    const Nullable = Operation.make("nullable", { ...make, payload: Schema.NullOr(Schema.String) })
     flow
       .perform("text", Text, { payload: ({ input }) => input.email })
       .perform("nothing", Nothing, { payload: () => {} })
@@ -305,9 +324,7 @@ describe("what a compiled workflow says", () => {
     expect<givenOfWorkflow<typeof used>>().type.toBe<{ readonly at: Date }>()
     expect<outputOfWorkflow<typeof used>>().type.toBe<{ readonly id: string }>()
     expect<failureOfWorkflow<typeof used>>().type.toBe<NotBillable | CardDeclined>()
-    expect<needsOfWorkflow<typeof used>>().type.toBe<
-      Model | Performs<"payments.charge"> | Performs<"mail.send">
-    >()
+    expect<needsOfWorkflow<typeof used>>().type.toBe<Model | Performs<"payments.charge"> | Performs<"mail.send">>()
   })
 
   test("a settled failure is no failure of the workflow", () => {
@@ -364,7 +381,9 @@ describe("fragments", () => {
 
   test("can be made of fragments", () => {
     const whole = Workflow.fragment<{ input: { email: string }; results: {} }>()((f) =>
-      f.step("extract", { effects: [], output: Schema.Struct({ cents: Schema.Int }) }, () => ({ cents: 1 })).use(billing),
+      f
+        .step("extract", { effects: [], output: Schema.Struct({ cents: Schema.Int }) }, () => ({ cents: 1 }))
+        .use(billing),
     )
     expect(whole).type.toBeAssignableTo<Fragment<{ email: string }, never, any, CardDeclined, any>>()
     flow.use(whole).step("last", { effects: [], output: Schema.String }, ({ results }) => results.charge.id)
@@ -435,8 +454,8 @@ describe("Standard Schemas", () => {
       success: v.object({ ts: v.string() }),
       onUnknown: Charge.members[0]!.onUnknown,
     })
-    flow.perform("post", Post, { payload: () => ({ text: "", channel: "" }) })
+    flow
+      .perform("post", Post, { payload: () => ({ text: "", channel: "" }) })
       .step("next", { effects: [], output: Schema.String }, ({ results }) => results.post.ts)
   })
 })
-

@@ -13,7 +13,8 @@ const Send${suffix} = Operation.make("mail.send", {
 const structStep = (i: number): string =>
   `  .step("s${i}", { effects: [], output: Schema.Struct({ a${i}: Schema.String, b: Schema.Number }) }, () => Effect.succeed({ a${i}: "x", b: ${i} }))`
 
-const textStep = (i: number): string => `  .step("s${i}", { effects: [], output: Schema.String }, () => Effect.succeed("x"))`
+const textStep = (i: number): string =>
+  `  .step("s${i}", { effects: [], output: Schema.String }, () => Effect.succeed("x"))`
 
 const performStep = (i: number, suffix: string): string =>
   `  .perform("s${i}", Send${suffix}, { payload: ({ results }) => ({ to: results.s${i - 1}.a${i - 1} }) })`

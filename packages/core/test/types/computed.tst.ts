@@ -2,7 +2,12 @@
 import { Effect, Schema } from "effect"
 import { describe, expect, test } from "tstyche"
 import { Effects, Plan, type Performs } from "../../src/index.js"
-import type { failureOfWorkflow, givenOfWorkflow, needsOfWorkflow, outputOfWorkflow } from "../../src/builder/Workflow.js"
+import type {
+  failureOfWorkflow,
+  givenOfWorkflow,
+  needsOfWorkflow,
+  outputOfWorkflow,
+} from "../../src/builder/Workflow.js"
 import { type CardDeclined, Charge, Email, Hidden, Model, NotBillable, payment, Web } from "./fixtures.js"
 
 declare const names: ReadonlyArray<string>
@@ -54,13 +59,15 @@ describe("Plan.make", () => {
   })
 
   test("refuses an operation that the step does not declare", () => {
-    expect(
-      Plan.step("a", { effects: [], output: Schema.Void }, () => Email.perform({ to: "" })),
-    ).type.toRaiseError("not assignable")
+    expect(Plan.step("a", { effects: [], output: Schema.Void }, () => Email.perform({ to: "" }))).type.toRaiseError(
+      "not assignable",
+    )
   })
 
   test("refuses an output or payload of another type", () => {
     expect(Plan.step("a", { effects: [], output: Schema.Number }, () => "no")).type.toRaiseError("not assignable")
-    expect(Plan.perform("a", Charge, { payload: () => ({ ...payment, cents: "1" }) })).type.toRaiseError("not assignable")
+    expect(Plan.perform("a", Charge, { payload: () => ({ ...payment, cents: "1" }) })).type.toRaiseError(
+      "not assignable",
+    )
   })
 })

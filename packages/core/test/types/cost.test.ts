@@ -31,13 +31,16 @@ const budgets: ReadonlyArray<readonly [ChainKind, steps: number, instantiations:
 ]
 
 describe("type cost", () => {
-  it.each(budgets)("a %s chain of %i steps takes at most %i instantiations and keeps exact results", (kind, steps, limit) => {
-    const cost = costOf({ "chain.ts": chainFile(kind, steps) })
-    console.log(`${kind} ${steps}: ${cost.instantiations} instantiations, ${cost.checkMs} ms`)
-    expect(cost.errors).toEqual([])
-    expect(cost.instantiations).toBeGreaterThan(0)
-    expect(cost.instantiations).toBeLessThan(limit)
-  })
+  it.each(budgets)(
+    "a %s chain of %i steps takes at most %i instantiations and keeps exact results",
+    (kind, steps, limit) => {
+      const cost = costOf({ "chain.ts": chainFile(kind, steps) })
+      console.log(`${kind} ${steps}: ${cost.instantiations} instantiations, ${cost.checkMs} ms`)
+      expect(cost.errors).toEqual([])
+      expect(cost.instantiations).toBeGreaterThan(0)
+      expect(cost.instantiations).toBeLessThan(limit)
+    },
+  )
 
   it("a wrong result type in a long chain is found, so the exactness above means something", () => {
     const wrong = chainFile("mixed", 50).replace("readonly s17: ", "readonly s17: string | ")

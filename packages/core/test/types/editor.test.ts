@@ -54,7 +54,8 @@ describe("messages", () => {
   })
 
   it("are not cut off where a build prints them", () => {
-    const errors = errorsOf(`${head}flow.step("a-step-with-a-rather-long-name", { effects: [Effects.read("model"), Email],
+    const errors =
+      errorsOf(`${head}flow.step("a-step-with-a-rather-long-name", { effects: [Effects.read("model"), Email],
       output: Schema.Void }, () => Effect.void)`)
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain(

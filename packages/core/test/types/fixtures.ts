@@ -50,5 +50,6 @@ export const flow = Workflow.make("orders", {
 
 /** A helper that hides an operation, as helpers do. */
 export const chargeQuietly = Effect.asVoid(Charge.perform(payment))
-export const mailQuietly = (to: string): Effect.Effect<void, never, Effect.Effect.Context<ReturnType<typeof Email.perform>>> =>
-  Email.perform({ to })
+export const mailQuietly = (
+  to: string,
+): Effect.Effect<void, never, Effect.Effect.Context<ReturnType<typeof Email.perform>>> => Email.perform({ to })

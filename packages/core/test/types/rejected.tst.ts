@@ -4,7 +4,19 @@ import { describe, expect, test } from "tstyche"
 import * as v from "valibot"
 import { z } from "zod"
 import { Effects, MemoryStore, OnUnknown, Operation, Worker, Workflow } from "../../src/index.js"
-import { Charge, chargeQuietly, Clock, Email, flow, Hidden, mailQuietly, Model, payment, Publish, Refund } from "./fixtures.js"
+import {
+  Charge,
+  chargeQuietly,
+  Clock,
+  Email,
+  flow,
+  Hidden,
+  mailQuietly,
+  Model,
+  payment,
+  Publish,
+  Refund,
+} from "./fixtures.js"
 
 declare const coin: boolean
 const onUnknown = OnUnknown.retryWithKey({ keyWindow: "24 hours" })
@@ -50,9 +62,9 @@ describe("CRN101: at most one external effect a step", () => {
 
   test("a list that spreads a variable", () => {
     const reads = [Effects.read(Model)]
-    expect(
-      flow.step("pay", { effects: [...reads, Charge], output: Schema.Void }, () => Effect.void),
-    ).type.toRaiseError("CRN101: effects of step 'pay' must be written out as a literal list")
+    expect(flow.step("pay", { effects: [...reads, Charge], output: Schema.Void }, () => Effect.void)).type.toRaiseError(
+      "CRN101: effects of step 'pay' must be written out as a literal list",
+    )
   })
 
   test("an element that is one operation or another", () => {
@@ -162,9 +174,7 @@ describe("CRN101: at most one external effect a step", () => {
 
 describe("CRN102: performs only what is declared", () => {
   test("an Effect", () => {
-    expect(
-      flow.step("mail", { effects: [], output: Schema.Void }, () => Email.perform({ to: "" })),
-    ).type.toRaiseError(
+    expect(flow.step("mail", { effects: [], output: Schema.Void }, () => Email.perform({ to: "" }))).type.toRaiseError(
       "CRN102: step 'mail' performs 'mail.send' without declaring it in effects; add the operation to the step's effects",
     )
   })
@@ -273,7 +283,9 @@ describe("CRN103: every service is classified", () => {
 describe("CRN104: names are literal and free", () => {
   test("a step of the same name", () => {
     expect(
-      flow.step("a", { effects: [], output: Schema.Void }, () => {}).step("a", { effects: [], output: Schema.Void }, () => {}),
+      flow
+        .step("a", { effects: [], output: Schema.Void }, () => {})
+        .step("a", { effects: [], output: Schema.Void }, () => {}),
     ).type.toRaiseError("CRN104: step name 'a' is already taken; every step of a scope has a name of its own")
   })
 
@@ -290,18 +302,18 @@ describe("CRN104: names are literal and free", () => {
     const greeting = Workflow.fragment<{ input: unknown; results: {} }>()((f) =>
       f.step("greet", { effects: [], output: Schema.String }, () => "hi"),
     )
-    expect(
-      flow.use(greeting).step("greet", { effects: [], output: Schema.Void }, () => {}),
-    ).type.toRaiseError("CRN104: step name 'greet' is already taken")
+    expect(flow.use(greeting).step("greet", { effects: [], output: Schema.Void }, () => {})).type.toRaiseError(
+      "CRN104: step name 'greet' is already taken",
+    )
   })
 
   test("a fragment with a step named like one before it", () => {
     const greeting = Workflow.fragment<{ input: unknown; results: {} }>()((f) =>
       f.step("greet", { effects: [], output: Schema.String }, () => "hi"),
     )
-    expect(
-      flow.step("greet", { effects: [], output: Schema.Void }, () => {}).use(greeting),
-    ).type.toRaiseError("CRN104: the fragment's step 'greet' is already taken; rename it in one of the two")
+    expect(flow.step("greet", { effects: [], output: Schema.Void }, () => {}).use(greeting)).type.toRaiseError(
+      "CRN104: the fragment's step 'greet' is already taken; rename it in one of the two",
+    )
   })
 
   test("the same fragment twice", () => {
@@ -412,9 +424,9 @@ describe("CRN105: what is stored is JSON", () => {
   })
 
   test("a symbol", () => {
-    expect(
-      flow.step("sym", { effects: [], output: Schema.SymbolFromSelf }, () => Symbol.iterator),
-    ).type.toRaiseError("CRN105: output of step 'sym' does not encode to JSON")
+    expect(flow.step("sym", { effects: [], output: Schema.SymbolFromSelf }, () => Symbol.iterator)).type.toRaiseError(
+      "CRN105: output of step 'sym' does not encode to JSON",
+    )
   })
 
   test("a Zod date", () => {
@@ -424,9 +436,9 @@ describe("CRN105: what is stored is JSON", () => {
   })
 
   test("Zod any and unknown", () => {
-    expect(
-      flow.step("zod", { effects: [], output: z.object({ a: z.any() }) }, () => ({ a: 1 })),
-    ).type.toRaiseError("CRN105: output of step 'zod' does not encode to JSON")
+    expect(flow.step("zod", { effects: [], output: z.object({ a: z.any() }) }, () => ({ a: 1 }))).type.toRaiseError(
+      "CRN105: output of step 'zod' does not encode to JSON",
+    )
     expect(flow.step("zod", { effects: [], output: z.unknown() }, () => 1)).type.toRaiseError(
       "CRN105: output of step 'zod' does not encode to JSON",
     )
@@ -446,9 +458,9 @@ describe("CRN105: what is stored is JSON", () => {
   })
 
   test("the payload of an operation", () => {
-    expect(
-      Operation.make("o.p", { payload: Schema.DateFromSelf, success: Schema.Void, onUnknown }),
-    ).type.toRaiseError("CRN105: payload of operation 'o.p' does not encode to JSON")
+    expect(Operation.make("o.p", { payload: Schema.DateFromSelf, success: Schema.Void, onUnknown })).type.toRaiseError(
+      "CRN105: payload of operation 'o.p' does not encode to JSON",
+    )
   })
 
   test("the success of an operation", () => {
@@ -470,9 +482,9 @@ describe("CRN105: what is stored is JSON", () => {
   })
 
   test("the failure of a workflow", () => {
-    expect(
-      Workflow.make("w", { version: 1, input: Schema.Void, failure: Schema.DateFromSelf }),
-    ).type.toRaiseError("CRN105: failure of workflow 'w' does not encode to JSON")
+    expect(Workflow.make("w", { version: 1, input: Schema.Void, failure: Schema.DateFromSelf })).type.toRaiseError(
+      "CRN105: failure of workflow 'w' does not encode to JSON",
+    )
   })
 
   test("the output of a workflow", () => {
@@ -508,7 +520,9 @@ describe("CRN107: what a step relies on is there", () => {
   })
 
   const billing = Workflow.fragment<{ input: { email: string }; results: { extract: { cents: number } } }>()((f) =>
-    f.perform("bill", Charge, { payload: ({ input, results }) => ({ customer: input.email, cents: results.extract.cents }) }),
+    f.perform("bill", Charge, {
+      payload: ({ input, results }) => ({ customer: input.email, cents: results.extract.cents }),
+    }),
   )
 
   test("a fragment whose results are not there", () => {
@@ -518,9 +532,9 @@ describe("CRN107: what a step relies on is there", () => {
   })
 
   test("a fragment whose results have another type", () => {
-    expect(
-      flow.step("extract", { effects: [], output: Schema.String }, () => "x").use(billing),
-    ).type.toRaiseError("CRN107: the fragment needs results that are not there yet: 'extract'")
+    expect(flow.step("extract", { effects: [], output: Schema.String }, () => "x").use(billing)).type.toRaiseError(
+      "CRN107: the fragment needs results that are not there yet: 'extract'",
+    )
   })
 
   test("a fragment that needs another input", () => {
@@ -557,9 +571,9 @@ describe("CRN108: a step that performs reads nothing", () => {
 
 describe("values of the wrong type are refused where they stand", () => {
   test("an Effect of another output", () => {
-    expect(
-      flow.step("n", { effects: [], output: Schema.Number }, () => Effect.succeed("no")),
-    ).type.toRaiseError("Type 'string' is not assignable to type 'number | Unvalidated'")
+    expect(flow.step("n", { effects: [], output: Schema.Number }, () => Effect.succeed("no"))).type.toRaiseError(
+      "Type 'string' is not assignable to type 'number | Unvalidated'",
+    )
   })
 
   test("a plain value of another output", () => {
@@ -654,9 +668,9 @@ describe("values of the wrong type are refused where they stand", () => {
   })
 
   test("a step function is given no builder", () => {
-    expect(
-      flow.step("outer", { effects: [], output: Schema.Void }, ({ step }) => step("inner")),
-    ).type.toRaiseError("Property 'step' does not exist")
+    expect(flow.step("outer", { effects: [], output: Schema.Void }, ({ step }) => step("inner"))).type.toRaiseError(
+      "Property 'step' does not exist",
+    )
   })
 
   test("a closed workflow takes no more steps", () => {

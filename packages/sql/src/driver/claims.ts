@@ -23,8 +23,12 @@ export const claims = (dialect: Dialect, database: Database) => {
   const take = (session: Session, request: ClaimRequest, picked: ReadonlyArray<Due>) =>
     Effect.gen(function* () {
       const taken: Array<Row> = []
+      const keyRow = (due: Due): ReadonlyArray<Bound> => [due.namespace, due.runId]
+      if (statements.lockWorkers !== null) {
+        yield* session.run(statements.lockWorkers(picked.map(keyRow), request.workerId))
+      }
       for (const batch of inBatches(dialect, picked)) {
-        const keys = batch.map((due): ReadonlyArray<Bound> => [due.namespace, due.runId])
+        const keys = batch.map(keyRow)
         taken.push(...(yield* session.run(statements.take(keys, request.workerId, request.claimToken))))
       }
       const order = new Map(picked.map((due, index) => [keyOf(due.namespace, due.runId), index]))
@@ -37,17 +41,19 @@ export const claims = (dialect: Dialect, database: Database) => {
   const claim: CheckpointDriver["claim"] = (request) => {
     const { limit, runIds, workflows } = request
     if (limit < 1 || workflows.length === 0 || runIds?.length === 0) return Effect.succeed([])
-    const look = statements.look(request)
+    const pick = statements.pick(request)
     const claiming = database.transaction(operation, "usual", (session) =>
       Effect.gen(function* () {
-        const due = yield* session.run(look)
+        const due = yield* session.run(pick)
         if (due.length === 0) return []
         const picked = yield* attempt(() => readAll<Due>(operation, dueColumns, due))
         return yield* take(session, request, picked)
       }),
     )
     return dialect.looksBeforeClaim
-      ? Effect.flatMap(database.query(operation, look), (due) => (due.length === 0 ? Effect.succeed([]) : claiming))
+      ? Effect.flatMap(database.query(operation, statements.look(request)), (due) =>
+          due.length === 0 ? Effect.succeed([]) : claiming,
+        )
       : claiming
   }
   return { claim }

@@ -1,5 +1,6 @@
 /**
- * A batch of commits in one transaction: the guarding update first, then what belongs to the runs that it hit.
+ * A batch of commits in one transaction: the guarding update first, then what belongs to the runs that it hit; or, where
+ * the dialect can, all of it in one statement.
  *
  * Everything is encoded before the transaction begins, except what carries its time: a transaction holds I/O only.
  */
@@ -17,6 +18,7 @@ import {
   guardRow,
   stepRows,
 } from "../statements/commit.js"
+import { commitAtOnce } from "../statements/commitAtOnce.js"
 import { runStatements, standingColumns } from "../statements/runs.js"
 
 type Standing = Extract<CommitResult, { readonly _tag: "Refused" }>["run"]
@@ -36,6 +38,7 @@ const keysOf = (batch: ReadonlyArray<CommitRows>): ReadonlyArray<string> => {
 /** The commit of the driver. */
 export const commits = (dialect: Dialect, database: Database) => {
   const statements = commitStatements(dialect)
+  const together = commitAtOnce(dialect)
   const standing = runStatements(dialect).standing
   const operation = "commit"
 
@@ -80,6 +83,27 @@ export const commits = (dialect: Dialect, database: Database) => {
     return { seq, fence, claimToken, status, updatedAt }
   }
 
+  /** When each run of those that were hit was committed. */
+  const timesOf = (updated: ReadonlyArray<Row>): Effect.Effect<ReadonlyMap<string, number>, StoreError> =>
+    attempt(() => {
+      const rows = readAll<Pick<RunRow, "namespace" | "runId" | "updatedAt">>(operation, committedColumns, updated)
+      return new Map(rows.map((row) => [keyOf(row.namespace, row.runId), row.updatedAt]))
+    })
+
+  const resultsOf = (
+    keys: ReadonlyArray<string>,
+    at: ReadonlyMap<string, number>,
+    against: ReadonlyMap<string, Row>,
+  ): Effect.Effect<ReadonlyArray<CommitResult>, StoreError> =>
+    attempt(() =>
+      keys.map((key) => {
+        const committedAt = at.get(key)
+        return committedAt === undefined
+          ? { _tag: "Refused", run: standingRow(against.get(key)) }
+          : { _tag: "Committed", at: committedAt }
+      }),
+    )
+
   const within = (
     session: Session,
     batch: ReadonlyArray<CommitRows>,
@@ -88,14 +112,7 @@ export const commits = (dialect: Dialect, database: Database) => {
   ) =>
     Effect.gen(function* () {
       const updated = yield* runAll(session, guards, statements.update)
-      const at = yield* attempt(
-        () =>
-          new Map(
-            readAll<Pick<RunRow, "namespace" | "runId" | "updatedAt">>(operation, committedColumns, updated).map(
-              (row) => [keyOf(row.namespace, row.runId), row.updatedAt],
-            ),
-          ),
-      )
+      const at = yield* timesOf(updated)
       const hit: Array<readonly [CommitRows, number]> = []
       const refused: Array<CommitRows> = []
       batch.forEach((commit, index) => {
@@ -105,22 +122,28 @@ export const commits = (dialect: Dialect, database: Database) => {
       })
       yield* writeRecords(session, hit)
       const against = refused.length === 0 ? new Map<string, Row>() : yield* standingOf(session, refused)
-      return yield* attempt(() =>
-        keys.map((key): CommitResult => {
-          const committedAt = at.get(key)
-          return committedAt === undefined
-            ? { _tag: "Refused", run: standingRow(against.get(key)) }
-            : { _tag: "Committed", at: committedAt }
-        }),
-      )
+      return yield* resultsOf(keys, at, against)
     })
 
-  const commit: CheckpointDriver["commit"] = (batch) => {
-    if (batch.length === 0) return Effect.succeed([])
-    return Effect.flatMap(
+  const inSteps: CheckpointDriver["commit"] = (batch) =>
+    Effect.flatMap(
       attempt(() => [keysOf(batch), batch.map(guardRow)] as const),
       ([keys, guards]) => database.transaction(operation, "usual", (session) => within(session, batch, keys, guards)),
     )
+
+  const atOnce: CheckpointDriver["commit"] = (batch) =>
+    Effect.gen(function* () {
+      const [keys, statement] = yield* attempt(() => [keysOf(batch), together(batch)] as const)
+      const at = yield* timesOf(yield* database.write(operation, statement))
+      const refused = batch.filter((_, index) => !at.has(keys[index]!))
+      // Read afterwards: what the statement itself sees of a run that it was refused is the row of before.
+      const reading: Session = { run: (statement) => database.query(operation, statement) }
+      const against = refused.length === 0 ? new Map<string, Row>() : yield* standingOf(reading, refused)
+      return yield* resultsOf(keys, at, against)
+    })
+
+  const commit = dialect.commitsAtOnce ? atOnce : inSteps
+  return {
+    commit: (batch: ReadonlyArray<CommitRows>) => (batch.length === 0 ? Effect.succeed([]) : commit(batch)),
   }
-  return { commit }
 }

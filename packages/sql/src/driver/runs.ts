@@ -5,13 +5,15 @@ import {
   type CheckpointDriver,
   type EffectRecord,
   type LoadedRows,
+  type OpenRows,
   type RunRow,
   type StepRecord,
 } from "@cairn/core"
 import * as Effect from "effect/Effect"
-import type { Database } from "../Database.js"
+import type { Database, Row } from "../Database.js"
 import type { Dialect } from "../Dialect.js"
 import { attempt, readAll, readFirst, readRow } from "../readRow.js"
+import { inBatches } from "../Statement.js"
 import { newRunFields, runStatements } from "../statements/runs.js"
 import { attemptTable, effectTable, recordColumns, runTable, stepTable } from "../tables.js"
 
@@ -48,18 +50,30 @@ export const runs = (dialect: Dialect, database: Database) => {
         const found = yield* session.run(statements.find(namespace, runId))
         if (found.length === 0) return null
         const steps = yield* session.run(statements.steps(namespace, runId))
-        const effects = yield* session.run(statements.openEffects(namespace, runId))
-        const attempts = yield* session.run(statements.openAttempts(namespace, runId))
         return yield* attempt((): LoadedRows | null => {
           const run = readFirst<RunRow>(operation, runTable.columns, found)
-          if (run === null) return null
-          return {
-            run,
-            steps: readAll<StepRecord>(operation, recordColumns(stepTable), steps),
-            effects: readAll<EffectRecord>(operation, recordColumns(effectTable), effects),
-            attempts: readAll<AttemptRow>(operation, recordColumns(attemptTable), attempts),
-          }
+          return run === null ? null : { run, steps: readAll<StepRecord>(operation, recordColumns(stepTable), steps) }
         })
+      }),
+    )
+  }
+
+  const loadOpen: CheckpointDriver["loadOpen"] = (namespace, runId, paths) => {
+    const operation = `load what is open of run '${runId}'`
+    const batches = inBatches(dialect, [...new Set(paths)])
+    if (batches.length === 0) return Effect.succeed({ effects: [], attempts: [] })
+    return database.snapshot(operation, (session) =>
+      Effect.gen(function* () {
+        const effects: Array<Row> = []
+        const attempts: Array<Row> = []
+        for (const batch of batches) {
+          effects.push(...(yield* session.run(statements.effectsAt(namespace, runId, batch))))
+          attempts.push(...(yield* session.run(statements.attemptsAt(namespace, runId, batch))))
+        }
+        return yield* attempt((): OpenRows => ({
+          effects: readAll<EffectRecord>(operation, recordColumns(effectTable), effects),
+          attempts: readAll<AttemptRow>(operation, recordColumns(attemptTable), attempts),
+        }))
       }),
     )
   }
@@ -76,5 +90,5 @@ export const runs = (dialect: Dialect, database: Database) => {
     attempt(() => readRow<{ readonly now: number }>("read its clock", statements.nowColumns, rows[0] ?? {}).now),
   )
 
-  return { now, createRun, findRun, load, unpark }
+  return { now, createRun, findRun, load, loadOpen, unpark }
 }

@@ -40,7 +40,7 @@ const conditions = (dialect: Dialect) => ({
 })
 
 /** Due runs of a namespace: one walk along an index for each way to be due. */
-const lookAnywhere = (dialect: Dialect) => {
+const lookAnywhere = (dialect: Dialect, lock: string) => {
   const { ownerUntil, unheld, wanted } = conditions(dialect)
   const run = dialect.table("run")
   const branch = (place: Place, status: string, since: string, due: string) => `select * from (
@@ -48,10 +48,13 @@ const lookAnywhere = (dialect: Dialect) => {
   from ${run} as run
   where run.namespace = ${place()} and ${status} and ${due}
     and ${wanted} and ${countable}
-  order by since limit ${place()}) as branch`
+  order by since limit ${place()} ${lock}) as branch`
   const timed = "run.status in ('sleeping', 'waiting')"
-  return overRows(dialect, wantedColumns, (rows, place) =>
-    `with wanted (workflow, version) as (${rows}),
+  return overRows(
+    dialect,
+    wantedColumns,
+    (rows, place) =>
+      `with wanted (workflow, version) as (${rows}),
 clock (at) as (select ${dialect.now}),
 due as (
 ${branch(place, "run.status = 'pending'", "run.updated_at", unheld)}
@@ -61,13 +64,12 @@ union all
 ${branch(place, "run.status = 'running'", `coalesce(${ownerUntil}, run.updated_at)`, unheld)}
 )
 select due.namespace as "namespace", due.run_id as "runId", due.since as "since"
-from due join ${run} as run on run.namespace = due.namespace and run.run_id = due.run_id
-order by due.since, due.created_at, due.run_id limit ${place()} ${dialect.lockPicked}`.trimEnd(),
+from due order by due.since, due.created_at, due.run_id limit ${place()}`,
   )
 }
 
 /** Due runs among those of given ids: a look-up by key for each. */
-const lookAmong = (dialect: Dialect) => {
+const lookAmong = (dialect: Dialect, lock: string) => {
   const { due, ownerUntil, unheld, wanted } = conditions(dialect)
   const texts = new Map<string, string>()
   return ({ limit, namespace, workflows }: DueRequest, runIds: ReadonlyArray<string>): Statement => {
@@ -84,7 +86,7 @@ select run.namespace as "namespace", run.run_id as "runId",
     else run.wake_at end as "since"
 from asked join ${dialect.table("run")} as run on run.namespace = ${place()} and run.run_id = asked.run_id
 where ${due} and ${unheld} and ${wanted} and ${countable}
-order by 3, run.created_at, run.run_id limit ${place()} ${dialect.lockPicked}`.trimEnd(),
+order by 3, run.created_at, run.run_id limit ${place()} ${lock}`.trimEnd(),
       )
       texts.set(counts, text)
     }
@@ -103,6 +105,24 @@ order by 3, run.created_at, run.run_id limit ${place()} ${dialect.lockPicked}`.t
 
 const wantedRows = (workflows: DueRequest["workflows"]): ReadonlyArray<ReadonlyArray<Bound>> =>
   workflows.map(({ name, version }) => [name, version])
+
+/**
+ * Locks the row of the claimer and of every owner whose lease has ended: a heartbeat either comes first, and then the take
+ * sees it, or waits, and then it finds its runs gone. Without it an owner could believe in a lease that was taken over.
+ */
+const lockWorkers = (dialect: Dialect) =>
+  dialect.lockRows === null
+    ? null
+    : overRows(
+        dialect,
+        pickedKey,
+        (rows, place) => `with picked (${names(pickedKey)}) as (${rows})
+select owner.worker_id as "workerId" from ${dialect.table("worker")} as owner
+where owner.worker_id = ${place()} or owner.worker_id in (
+  select run.lease_owner from picked
+  join ${dialect.table("run")} as run on run.namespace = picked.given_namespace and run.run_id = picked.given_run_id)
+order by owner.worker_id ${dialect.lockRows} of owner`,
+      )
 
 /** The compare-and-set of a claim, over the keys that were picked. */
 const take = (dialect: Dialect) => {
@@ -127,16 +147,27 @@ returning ${selectList(dialect, runTable.columns)}`,
 }
 
 export const claimStatements = (dialect: Dialect) => {
-  const anywhere = lookAnywhere(dialect)
-  const among = lookAmong(dialect)
-  const taking = take(dialect)
-  return {
-    look: (request: DueRequest): Statement => {
+  const looking = (lock: string) => {
+    const anywhere = lookAnywhere(dialect, lock)
+    const among = lookAmong(dialect, lock)
+    return (request: DueRequest): Statement => {
       const { limit, namespace, runIds, workflows } = request
       return runIds === null
         ? anywhere(wantedRows(workflows), [namespace, limit, namespace, limit, namespace, limit, limit])
         : among(request, runIds)
-    },
+    }
+  }
+  const taking = take(dialect)
+  const locking = lockWorkers(dialect)
+  return {
+    /** Finds what is due, and locks nothing. */
+    look: looking(""),
+    /** Finds what is due and keeps it from other claimers until the transaction ends. */
+    pick: looking(dialect.lockPicked),
+    lockWorkers:
+      locking === null
+        ? null
+        : (picked: ReadonlyArray<ReadonlyArray<Bound>>, workerId: string): Statement => locking(picked, [workerId]),
     take: (picked: ReadonlyArray<ReadonlyArray<Bound>>, workerId: string, claimToken: string): Statement =>
       taking(picked, [claimToken, workerId, workerId]),
   }

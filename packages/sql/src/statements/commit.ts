@@ -10,14 +10,14 @@ import { attemptTable, effectTable, names, runTable, stepTable, type Column, typ
 
 const operation = "commit"
 
-const given = (name: string, type: Column["type"] = "text"): Column => ({
+export const given = (name: string, type: Column["type"] = "text"): Column => ({
   name: `given_${name}`,
   field: name,
   type,
   nullable: true,
 })
 
-const guardColumns = [
+export const guardColumns = [
   given("namespace"),
   given("run_id"),
   given("fence", "integer"),
@@ -57,22 +57,26 @@ export const committedColumns: ReadonlyArray<Column> = runTable.columns.filter((
   ["namespace", "runId", "updatedAt"].includes(column.field),
 )
 
-const update = (dialect: Dialect) =>
-  overRows(
-    dialect,
-    guardColumns,
-    (rows) => `with given (${names(guardColumns)}) as (${rows}), clock (at) as (select ${dialect.now})
-update ${dialect.table("run")} as run
+/** The guard: an update of the run rows from `given`, `clock` and what else `from` names, under further conditions. */
+export const guardingUpdate = (dialect: Dialect, from: string, where: string): string =>
+  `update ${dialect.table("run")} as run
 set status = given_status, seq = given_seq, cursor = given_cursor, wake_at = clock.at + given_wake_in_ms,
   output = given_output, failure = given_failure, parked = given_parked,
   lease_owner = case when given_release = 1 then null else run.lease_owner end,
   claim_token = case when given_release = 1 then null else run.claim_token end,
   recoveries = case when given_progress = 1 then 0 else run.recoveries end,
   updated_at = clock.at
-from given, clock
+from ${from}
 where run.namespace = given_namespace and run.run_id = given_run_id
   and run.fence = given_fence and run.claim_token = given_claim_token and run.lease_owner is not null
-  and run.seq = given_base and given_seq > given_base
+  and run.seq = given_base and given_seq > given_base${where}`
+
+const update = (dialect: Dialect) =>
+  overRows(
+    dialect,
+    guardColumns,
+    (rows) => `with given (${names(guardColumns)}) as (${rows}), clock (at) as (select ${dialect.now})
+${guardingUpdate(dialect, "given, clock", "")}
 returning namespace as "namespace", run_id as "runId", updated_at as "updatedAt"`,
   )
 
@@ -80,15 +84,19 @@ const insert = (dialect: Dialect, table: Table, onConflict: string) =>
   overRows(
     dialect,
     table.columns,
-    (rows) => `insert into ${dialect.table(table.name)} (${names(table.columns)})\n${rows}${onConflict}`,
+    (rows) =>
+      `insert into ${dialect.table(table.name)} as ${table.name} (${names(table.columns)})\n${rows}${onConflict}`,
   )
 
 /** The upsert's second half: every column but the key and those in `kept` is replaced. */
-const replacing = (table: Table, kept: ReadonlyArray<string> = []): string => {
+export const replacing = (table: Table, kept: ReadonlyArray<string> = []): string => {
   const replaced = table.columns.filter(({ name }) => !table.key.includes(name) && !kept.includes(name))
   const sets = replaced.map(({ name }) => `${name} = excluded.${name}`).join(", ")
   return `\non conflict (${table.key.join(", ")}) do update set ${sets}`
 }
+
+// The window of a key opens with the first intent: sending again must not move it. D17: what is settled stays.
+export const replacingIntents = `${replacing(effectTable, ["intent_at"])} where effect.state = 'intended'`
 
 /** The step rows of a commit, stamped with the clock of its update. */
 export const stepRows = ({ lease, steps }: CommitRows, at: number): ReadonlyArray<ReadonlyArray<Bound>> =>
@@ -139,7 +147,6 @@ export const attemptRows = ({ attempts, lease }: CommitRows, at: number): Readon
 export const commitStatements = (dialect: Dialect) => ({
   update: update(dialect),
   insertSteps: insert(dialect, stepTable, ""),
-  // The window of a key opens with the first intent: sending again must not move it.
-  upsertEffects: insert(dialect, effectTable, replacing(effectTable, ["intent_at"])),
+  upsertEffects: insert(dialect, effectTable, replacingIntents),
   upsertAttempts: insert(dialect, attemptTable, replacing(attemptTable)),
 })

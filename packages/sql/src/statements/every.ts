@@ -1,13 +1,38 @@
 /** All statements of the driver in one list, so that a dialect's tests can ask the database how it would run each. */
+import type { CommitRows } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
-import type { Bound, Statement } from "../Statement.js"
+import type { Statement } from "../Statement.js"
 import { claimStatements } from "./claim.js"
-import { commitStatements } from "./commit.js"
+import { commitStatements, guardRow } from "./commit.js"
+import { commitAtOnce } from "./commitAtOnce.js"
 import { effectStatements } from "./effects.js"
 import { runStatements } from "./runs.js"
 import { workerStatements } from "./workers.js"
 
-const guard: ReadonlyArray<Bound> = ["n", "r", 1, "t", 0, 1, "running", null, null, null, null, null, 0, 1]
+const lease = { namespace: "n", runId: "r", fence: 1, claimToken: "t" }
+
+const whole: CommitRows = {
+  lease,
+  base: 0,
+  seq: 1,
+  run: { status: "running", cursor: null, wakeInMs: null, output: null, failure: null, parked: null, release: false },
+  steps: [{ path: "p", seq: 1, result: "1", effect: "none", idempotencyKey: null, attempts: 1, durationMs: 1 }],
+  effects: [
+    {
+      path: "q",
+      generation: 0,
+      operation: "o",
+      idempotencyKey: "k",
+      payload: "1",
+      payloadHash: "h",
+      state: "intended",
+      outcome: null,
+      claimToken: "t",
+      sends: 1,
+    },
+  ],
+  attempts: [{ path: "q", attempt: 1, kind: "failed", error: "{}", output: null, retryInMs: null }],
+}
 
 /**
  * Every statement that looks for rows, with example values. Plain inserts are left out: they look for none.
@@ -26,14 +51,24 @@ export const everyStatement = (dialect: Dialect): Readonly<Record<string, Statem
   return {
     "find a run": runs.find("n", "r"),
     "load its steps": runs.steps("n", "r"),
-    "load its open effects": runs.openEffects("n", "r"),
-    "load its open attempts": runs.openAttempts("n", "r"),
+    "load the effects of a path": runs.effectsAt("n", "r", ["p"]),
+    "load the effects of some paths": runs.effectsAt("n", "r", ["p", "q"]),
+    "load the attempts of a path": runs.attemptsAt("n", "r", ["p"]),
+    "load the attempts of some paths": runs.attemptsAt("n", "r", ["p", "q"]),
     "find what stands against a commit": runs.standing([["n", "r"]]),
     unpark: runs.unpark("n", "r"),
     "look for due runs": claim.look({ ...wanted, runIds: null }),
     "look for due runs among some": claim.look({ ...wanted, runIds: ["r", "s"] }),
+    "pick due runs": claim.pick({ ...wanted, runIds: null }),
+    "pick due runs among some": claim.pick({ ...wanted, runIds: ["r", "s"] }),
+    ...(claim.lockWorkers === null ? {} : { "lock a claim's workers": claim.lockWorkers([["n", "r"]], "w") }),
     claim: claim.take([["n", "r"]], "w", "t"),
-    commit: commitStatements(dialect).update([guard]),
+    ...(dialect.commitsAtOnce
+      ? {
+          commit: commitAtOnce(dialect)([whole]),
+          "commit several runs": commitAtOnce(dialect)([whole, { ...whole, lease: { ...lease, runId: "s" } }]),
+        }
+      : { commit: commitStatements(dialect).update([guardRow(whole)]) }),
     "find an effect": effects.find(key),
     "settle an effect": effects.settle({ ...key, ...outcome }),
     "list a worker's leases": workers.leases("w"),

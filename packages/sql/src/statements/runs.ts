@@ -1,7 +1,7 @@
 /** A run row is created, looked up, loaded with what belongs to it, and taken out of review. */
 import type { Dialect } from "../Dialect.js"
 import { computed } from "../readRow.js"
-import { overRows, textOf } from "../Statement.js"
+import { overRows, textOf, type Statement } from "../Statement.js"
 import {
   attemptTable,
   effectTable,
@@ -25,22 +25,27 @@ const newRunColumns = runTable.columns.filter((column) =>
 /** The fields that `insertRun` binds, in its order. */
 export const newRunFields = newRunColumns.map((column) => column.field)
 
-/** The rows of a run whose path has no step yet (D11). */
-const openRecords = (dialect: Dialect, table: Table, order: string): string =>
-  textOf(
+/** The rows of the given paths of a run, along the primary key: rows of other paths are not touched (D11). */
+const recordsAt = (dialect: Dialect, table: Table) => {
+  const byPaths = overRows(
     dialect,
-    (place) => `select ${selectList(dialect, recordColumns(table), "record")}
+    [{ ...computed("path", "text"), name: "given_path" }],
+    (paths, place) => `select ${selectList(dialect, recordColumns(table), "record")}
 from ${dialect.table(table.name)} as record
-where record.namespace = ${place()} and record.run_id = ${place()}
-  and not exists (
-    select 1 from ${dialect.table("step")} as step
-    where step.namespace = record.namespace and step.run_id = record.run_id and step.path = record.path
+where record.path in (${paths}) and record.namespace = ${place()} and record.run_id = ${place()}
+order by ${table.key.map((column) => `record.${column}`).join(", ")}`,
   )
-order by ${order}`,
-  )
+  return (namespace: string, runId: string, paths: ReadonlyArray<string>): Statement =>
+    byPaths(
+      paths.map((path) => [path]),
+      [namespace, runId],
+    )
+}
 
 export const runStatements = (dialect: Dialect) => {
   const run = dialect.table("run")
+  // D18
+  const woken = dialect.wake === null ? "" : `, ${dialect.wake} as "woken"`
   const given = newRunColumns.map((column) => ({ ...column, name: `given_${column.name}` }))
   const insert = overRows(
     dialect,
@@ -49,7 +54,7 @@ export const runStatements = (dialect: Dialect) => {
 insert into ${run} (${names(newRunColumns)}, status, seq, fence, previous_until, inbox, recoveries, created_at, updated_at)
 select ${names(given)}, 'pending', 0, 0, 0, 0, 0, clock.at, clock.at from given, clock where true
 on conflict (namespace, run_id) do nothing
-returning ${selectList(dialect, runTable.columns)}`,
+returning ${selectList(dialect, runTable.columns)}${woken}`,
   )
   const find = textOf(
     dialect,
@@ -62,14 +67,12 @@ returning ${selectList(dialect, runTable.columns)}`,
     (place) => `select ${selectList(dialect, recordColumns(stepTable))} from ${dialect.table("step")}
 where namespace = ${place()} and run_id = ${place()} order by seq, path`,
   )
-  const effects = openRecords(dialect, effectTable, "record.path, record.generation")
-  const attempts = openRecords(dialect, attemptTable, "record.path, record.attempt")
   const unpark = textOf(
     dialect,
     (place) => `update ${run}
-set status = 'pending', parked = null, wake_at = null, lease_owner = null, claim_token = null, updated_at = ${dialect.now}
+set status = 'pending', parked = null, recoveries = 0, wake_at = null, lease_owner = null, claim_token = null, updated_at = ${dialect.now}
 where namespace = ${place()} and run_id = ${place()} and status = 'review'
-returning run_id as "runId"`,
+returning run_id as "runId"${woken}`,
   )
   const of = (text: string) => (namespace: string, runId: string) => ({ text, params: [namespace, runId] })
   return {
@@ -87,8 +90,8 @@ select ${selectList(dialect, standingColumns, "run")} from given
 join ${run} as run on run.namespace = given.given_namespace and run.run_id = given.given_run_id`,
     ),
     steps: of(steps),
-    openEffects: of(effects),
-    openAttempts: of(attempts),
+    effectsAt: recordsAt(dialect, effectTable),
+    attemptsAt: recordsAt(dialect, attemptTable),
     unpark: of(unpark),
   }
 }

@@ -32,13 +32,16 @@ returning until as "until", until - ${place()} as "now"`,
     (place) => `select ${selectList(dialect, leaseColumns)} from ${run}
 where lease_owner = ${place()} and claim_token is not null order by namespace, run_id`,
   )
-  // D12: what was running is due at once; a run that sleeps goes on sleeping.
+  // D12: what was running is due at once, but an operation of it may still be under way; what sleeps goes on sleeping.
   const giveUp = textOf(
     dialect,
-    (place) => `update ${run}
-set status = case when status = 'running' then 'pending' else status end,
-  lease_owner = null, claim_token = null, updated_at = ${dialect.now}
-where lease_owner = ${place()}`,
+    (place) => `with clock (at) as (select ${dialect.now})
+update ${run} as run
+set status = case when run.status = 'running' then 'pending' else run.status end,
+  previous_until = case when run.status = 'running' then clock.at else run.previous_until end,
+  lease_owner = null, claim_token = null, updated_at = clock.at
+from clock
+where run.lease_owner = ${place()}`,
   )
   const end = textOf(dialect, (place) => `delete from ${worker} where worker_id = ${place()}`)
   const of =

@@ -168,6 +168,9 @@ export const makeSqliteDatabase = (
       )
     })
 
+  const transaction: Database["transaction"] = (operation, urgency, body) =>
+    lines[urgency].hold(untilFree(busyTimeoutMs, urgency, within(operation, urgency, "begin immediate", body)))
+
   return {
     query: (operation, statement) => {
       const once = held(operation, "usual", (connection) => run(connection, operation, statement))
@@ -175,7 +178,7 @@ export const makeSqliteDatabase = (
     },
     snapshot: (operation, body) =>
       lines.read.hold(untilFree(busyTimeoutMs, "usual", within(operation, "usual", "begin", body))),
-    transaction: (operation, urgency, body) =>
-      lines[urgency].hold(untilFree(busyTimeoutMs, urgency, within(operation, urgency, "begin immediate", body))),
+    write: (operation, statement) => transaction(operation, "usual", (session) => session.run(statement)),
+    transaction,
   }
 }

@@ -24,10 +24,16 @@ export const sqliteDialect: Dialect = {
   select: (column) => column,
   // One writer at a time: the transaction holds the write lock from its beginning.
   lockPicked: "",
+  lockRows: null,
   // Idle workers of many processes must not take turns at the write lock only to find nothing.
   looksBeforeClaim: true,
+  commitsAtOnce: false,
+  limitLocks: null,
+  wake: null,
   migrationTableExists: "select 1 from sqlite_master where type = 'table' and name = 'cairn_migration'",
   migrationLock: null,
   beforeTables: [],
+  howToMigrate: "run the statements that 'SqliteDriver.migrationScript()' prints",
+  problems: {},
   classify,
 }

@@ -46,6 +46,7 @@ export const makeFaultyClient = (client: SqliteClient): FaultyClient => {
       ...driver,
       createRun: (run) => Effect.ensuring(driver.createRun(run), disarm),
       load: (namespace, runId) => Effect.ensuring(driver.load(namespace, runId), disarm),
+      loadOpen: (namespace, runId, paths) => Effect.ensuring(driver.loadOpen(namespace, runId, paths), disarm),
       claim: (request) => Effect.ensuring(driver.claim(request), disarm),
       commit: (batch) => Effect.ensuring(driver.commit(batch), disarm),
       recordOutcome: (outcome) => Effect.ensuring(driver.recordOutcome(outcome), disarm),

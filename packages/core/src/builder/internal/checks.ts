@@ -32,7 +32,13 @@ import type { AnyOperation, Performs } from "../../dsl/Operation.js"
 /** What counts as a step's one external effect. */
 type Exclusive = AnyOperation | Transaction
 
-export type isUnion<T, U = T> = [T] extends [never] ? false : T extends unknown ? ([U] extends [T] ? false : true) : never
+export type isUnion<T, U = T> = [T] extends [never]
+  ? false
+  : T extends unknown
+    ? [U] extends [T]
+      ? false
+      : true
+    : never
 
 /** Names of the exclusive effects, in order, one an element. */
 type exclusiveNames<Fx extends ReadonlyArray<AnyEffect>, Out extends ReadonlyArray<string> = []> = Fx extends readonly [
@@ -60,7 +66,9 @@ export type checkEffects<Step extends string, Fx extends ReadonlyArray<AnyEffect
           : readsAndPerforms<Step, join<exclusiveNames<Fx>>>
       : manyEffects<Step, exclusiveNames<Fx>["length"] & number, join<exclusiveNames<Fx>>>
 
-export type needsOf<Op> = Op extends { readonly perform: (payload: any) => Effect.Effect<any, any, infer R> } ? R : never
+export type needsOf<Op> = Op extends { readonly perform: (payload: any) => Effect.Effect<any, any, infer R> }
+  ? R
+  : never
 
 /** The requirements that an effects list accounts for. */
 export type declared<F> = F extends AnyOperation
@@ -107,7 +115,9 @@ export type checkFragment<I, NI, Has, Needs, Added> = [I] extends [NI]
   : fragmentNeedsInput
 
 /** Keys that are absent, or present with another type. */
-type missingKeys<Has, Needs> = { [K in keyof Needs]: K extends keyof Has ? ([Has[K]] extends [Needs[K]] ? never : K) : K }[keyof Needs]
+type missingKeys<Has, Needs> = {
+  [K in keyof Needs]: K extends keyof Has ? ([Has[K]] extends [Needs[K]] ? never : K) : K
+}[keyof Needs]
 
 // ---- generator functions ---------------------------------------------------------------------------------------
 
@@ -118,4 +128,8 @@ export type AnyYield = YieldWrap<Effect.Effect<any, any, any>>
  * The requirements of everything that a generator function yields. They are read from the yield type as a whole:
  * inferring them in the signature would take those of one `yield*` and refuse the others.
  */
-export type yieldedNeeds<Y> = [Y] extends [never] ? never : [Y] extends [YieldWrap<Effect.Effect<any, any, infer R>>] ? R : never
+export type yieldedNeeds<Y> = [Y] extends [never]
+  ? never
+  : [Y] extends [YieldWrap<Effect.Effect<any, any, infer R>>]
+    ? R
+    : never

@@ -25,6 +25,7 @@ const operation = (member: MemberOperation): PlanOperation => ({
 const node = (from: Node): PlanNode => {
   const declared = from.kind === "perform" ? [from.operation] : from.effects
   const { retry, timeout, onInvalid } = from.options
+  const delayMs = retry?.delay === undefined ? defaultDelayMs : durationMs(retry.delay)
   return {
     kind: from.kind,
     name: from.name,
@@ -40,8 +41,9 @@ const node = (from: Node): PlanNode => {
     timeoutMs: timeout === undefined ? null : durationMs(timeout),
     retry: {
       times: retry?.times ?? 0,
-      delayMs: retry?.delay === undefined ? defaultDelayMs : durationMs(retry.delay),
-      maxDelayMs: retry?.maxDelay === undefined ? defaultMaxDelayMs : durationMs(retry.maxDelay),
+      delayMs,
+      // A first delay beyond the default ceiling means what it says.
+      maxDelayMs: retry?.maxDelay === undefined ? Math.max(defaultMaxDelayMs, delayMs) : durationMs(retry.maxDelay),
     },
     onInvalid: onInvalid ?? { retries: 0, then: "fail" },
   }
@@ -63,5 +65,8 @@ export const lower = (definition: Definition): Plan => {
   } as const
   const text = JSON.stringify(plan)
   // Read back: schema libraries may leave undefined members or prototypes of their own, and a plan is plain data.
-  return { ...(JSON.parse(text) as typeof plan), hash: fingerprint(canonicalText(JSON.stringify(JSON.parse(text, sorted)))) }
+  return {
+    ...(JSON.parse(text) as typeof plan),
+    hash: fingerprint(canonicalText(JSON.stringify(JSON.parse(text, sorted)))),
+  }
 }

@@ -11,7 +11,7 @@ const member = (key: string, text: string | null): string => (text === null ? ""
 
 const memberText = (raw: unknown, key: string): string | null => {
   const value = (raw as Record<string, unknown> | null)?.[key]
-  return value === undefined ? null : ((toJsonText(value) as { text: string | null }).text)
+  return value === undefined ? null : (toJsonText(value) as { text: string | null }).text
 }
 
 interface Variant {
@@ -45,14 +45,16 @@ const variantsCodec = (tag: string, variants: ReadonlyArray<Variant>): Codec<any
   const through =
     (which: "gate" | "gateUnvalidated"): Codec<any>["gate"] =>
     (given, options) =>
-      Effect.flatMap(guarded(options.place, () => readVariant(given, options.place)), ({ variant, content }) =>
-        Effect.map(
-          variant.codec[which](content, { ...options, place: `${options.place}, at .${variant.key}` }),
-          ({ text, value }) => ({
-            value: { [tag]: variant.on, [variant.key]: value },
-            text: `{${JSON.stringify(tag)}:${JSON.stringify(variant.on)}${member(variant.key, text)}}`,
-          }),
-        ),
+      Effect.flatMap(
+        guarded(options.place, () => readVariant(given, options.place)),
+        ({ variant, content }) =>
+          Effect.map(
+            variant.codec[which](content, { ...options, place: `${options.place}, at .${variant.key}` }),
+            ({ text, value }) => ({
+              value: { [tag]: variant.on, [variant.key]: value },
+              text: `{${JSON.stringify(tag)}:${JSON.stringify(variant.on)}${member(variant.key, text)}}`,
+            }),
+          ),
       )
   return {
     gate: through("gate"),
@@ -83,7 +85,10 @@ export const outcomeCodec = <A, E>(success: Codec<A>, failure: Codec<E> | null):
   ])
 
 /** `{ case, payload }` or `{ case, result }`: one of several operations. */
-export const casesCodec = (key: "payload" | "result", cases: ReadonlyArray<readonly [string, Codec<any>]>): Codec<any> =>
+export const casesCodec = (
+  key: "payload" | "result",
+  cases: ReadonlyArray<readonly [string, Codec<any>]>,
+): Codec<any> =>
   variantsCodec(
     "case",
     cases.map(([name, codec]) => ({ on: name, key, codec })),
@@ -102,14 +107,21 @@ export const nullableCodec = <A>(codec: Codec<A>): Codec<A | null> => ({
 
 /** The first codec that takes the value: how a failure finds the schema that declares it. */
 export const firstOf = (codecs: ReadonlyArray<Codec<any>>): Codec<any> | null =>
-  codecs.length === 0 ? null : codecs.length === 1 ? codecs[0]! : {
-    gate: (given, options) => Effect.firstSuccessOf(codecs.map((codec) => codec.gate(given, options))),
-    gateUnvalidated: (raw, options) => Effect.firstSuccessOf(codecs.map((codec) => codec.gateUnvalidated(raw, options))),
-    decode: (text, place) =>
-      codecs.reduce<Either.Either<any, InvalidValue>>(
-        (result, codec) => Either.orElse(result, () => codec.decode(text, place)),
-        Either.left(new InvalidValue({ place, field: "", reason: "SchemaMismatch", problem: "no schema takes it" })),
-      ),
-    jsonSchema: () => ({ anyOf: codecs.map((codec) => codec.jsonSchema()) }),
-    problem: () => codecs.map((codec) => codec.problem()).find((problem) => problem !== null) ?? null,
-  }
+  codecs.length === 0
+    ? null
+    : codecs.length === 1
+      ? codecs[0]!
+      : {
+          gate: (given, options) => Effect.firstSuccessOf(codecs.map((codec) => codec.gate(given, options))),
+          gateUnvalidated: (raw, options) =>
+            Effect.firstSuccessOf(codecs.map((codec) => codec.gateUnvalidated(raw, options))),
+          decode: (text, place) =>
+            codecs.reduce<Either.Either<any, InvalidValue>>(
+              (result, codec) => Either.orElse(result, () => codec.decode(text, place)),
+              Either.left(
+                new InvalidValue({ place, field: "", reason: "SchemaMismatch", problem: "no schema takes it" }),
+              ),
+            ),
+          jsonSchema: () => ({ anyOf: codecs.map((codec) => codec.jsonSchema()) }),
+          problem: () => codecs.map((codec) => codec.problem()).find((problem) => problem !== null) ?? null,
+        }

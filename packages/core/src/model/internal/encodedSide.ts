@@ -5,12 +5,16 @@ import * as AST from "effect/SchemaAST"
 type Seen = Set<AST.AST>
 
 const nameOf = (ast: AST.AST): string =>
-  Option.getOrElse(Option.orElse(AST.getIdentifierAnnotation(ast), () => AST.getDescriptionAnnotation(ast)), () => "a declared type")
+  Option.getOrElse(
+    Option.orElse(AST.getIdentifierAnnotation(ast), () => AST.getDescriptionAnnotation(ast)),
+    () => "a declared type",
+  )
 
 const memberProblem = (key: PropertyKey, type: AST.AST, optional: boolean, seen: Seen): string | null => {
   if (typeof key === "symbol") return `the symbol key ${String(key)} has no JSON form`
   // An absent key may hold undefined; anything else in the union must still be JSON.
-  const problem = optional || AST.isUnion(type) ? unionProblem(AST.isUnion(type) ? type.types : [type], seen) : astProblem(type, seen)
+  const problem =
+    optional || AST.isUnion(type) ? unionProblem(AST.isUnion(type) ? type.types : [type], seen) : astProblem(type, seen)
   return problem === null ? null : `.${String(key)}: ${problem}`
 }
 

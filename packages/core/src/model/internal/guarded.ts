@@ -15,7 +15,10 @@ export const parse = (text: string | null, place: string): Either.Either<unknown
 }
 
 /** User code inside a schema may throw, and a value may be nested past the stack: neither may become a defect. */
-export const guarded = <A>(place: string, run: () => Either.Either<A, InvalidValue>): Either.Either<A, InvalidValue> => {
+export const guarded = <A>(
+  place: string,
+  run: () => Either.Either<A, InvalidValue>,
+): Either.Either<A, InvalidValue> => {
   try {
     return run()
   } catch (thrown) {

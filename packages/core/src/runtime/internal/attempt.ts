@@ -181,7 +181,8 @@ const finish = (
       }
     }
     const gated = yield* Effect.either(gate(session, node, exit.value))
-    if (Either.isLeft(gated)) return { _tag: "Rejected", error: gated.left, raw: rawText(exit.value, session.env.maxValueLength) }
+    if (Either.isLeft(gated))
+      return { _tag: "Rejected", error: gated.left, raw: rawText(exit.value, session.env.maxValueLength) }
     yield* session.reach("afterGate", node.name, attempt.attempt)
     return { _tag: "Passed", output: gated.right, durationMs: Math.max(0, Math.round(performance.now() - startedAt)) }
   })

@@ -11,6 +11,7 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Random from "effect/Random"
+import * as Schedule from "effect/Schedule"
 import { codecOf, type Gated } from "../../model/Codec.js"
 import type { LeaseLost, StoreError } from "../../model/Errors.js"
 import { effectOf } from "../../model/Plan.js"
@@ -73,7 +74,7 @@ const recordKnown = (session: RunSession, state: OperationState): Effect.Effect<
       outcome: outcome.text,
     })
     .pipe(
-      Effect.retry({ times: 3, while: (error) => error.isRetryable }),
+      Effect.retry({ times: 3, schedule: Schedule.exponential("50 millis"), while: (error) => error.isRetryable }),
       // The store is away as well: the intent stays unknown, and the policy of the operation resolves it.
       Effect.catchAll((error) => Effect.logWarning("a known outcome could not be recorded", error)),
       Effect.asVoid,
@@ -322,6 +323,7 @@ const afterSuccess = (
         ? leave("completed", "", { output: output.right.text })
         : session.running(node.path)
     yield* committed(session, attempt, { run, steps: [record], effects: settledEffect(state) })
+    yield* session.env.onProgress
     return run.status === "completed" ? ({ _tag: "Final" } as const) : null
   })
 
@@ -373,7 +375,7 @@ const waitMs = (session: RunSession, attempt: Attempt, nowMs: number): number =>
     return Math.max(0, own)
   }
   const timeoutMs = Math.max(...node.operations.map((operation) => operation.timeoutMs))
-  return Math.max(0, own, Math.max(session.run.previousUntil, effect.intentAt) + timeoutMs - nowMs)
+  return Math.max(0, own, session.run.previousUntil + timeoutMs - nowMs)
 }
 
 const turn = (session: RunSession): Effect.Effect<Turn, Failure> =>
@@ -419,6 +421,17 @@ export const runLoop = (env: RunEnv, run: RunRecord): Effect.Effect<LoopEnd, Fai
     )
     if (state === null) return { _tag: "Final" } as const
     const session = new RunSession(env, run, state)
+    const next = decide(env.plan, session)
+    // X7: of a resumed run only the step that comes next can have left anything behind; a new run has nothing at all.
+    if (next._tag === "Attempt" && session.seq > 0) {
+      session.addOpen(yield* session.persist(env.store.loadOpen(run.namespace, run.runId, [next.node.path])))
+    }
+    if (run.recoveries > env.maxRecoveries) {
+      const problem = `it brought down its worker ${run.recoveries} times without progress; look at the step before you resume it`
+      const parked: ParkRecord = { reason: "TooManyRecoveries", step: run.cursor ?? "", problem }
+      yield* session.commit({ run: leave("review", run.cursor ?? "", { parked }) })
+      return { _tag: "Parked" } as const
+    }
     return yield* session.logged(
       Effect.gen(function* () {
         for (;;) {

@@ -17,7 +17,14 @@ import { CurrentStep } from "../../dsl/internal/currentStep.js"
 import type { Node } from "../../dsl/Definition.js"
 import { handlerTag, type AnyOperation, type HandlerContext, type MemberOperation } from "../../dsl/Operation.js"
 import { performedOutside, performedTwice, undeclaredOperation } from "../../model/DiagnosticCode.js"
-import { NotPerformed, StepMisuse, StepThrew, type InvalidValue, type LeaseLost, type StoreError } from "../../model/Errors.js"
+import {
+  NotPerformed,
+  StepMisuse,
+  StepThrew,
+  type InvalidValue,
+  type LeaseLost,
+  type StoreError,
+} from "../../model/Errors.js"
 import { fingerprint, idempotencyKey } from "../../model/Ids.js"
 import { canonicalText } from "../../model/internal/json.js"
 import type { EffectRecord, EffectState, ParkRecord } from "../../model/Records.js"

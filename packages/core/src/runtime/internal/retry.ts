@@ -17,7 +17,9 @@ const mostDoublings = 60
 
 /** Delay before retry number `failures` (from 1), in whole milliseconds. `random` is in [0, 1). */
 export const backoffMs = (retry: PlanNode["retry"], failures: number, random: number): number =>
-  Math.ceil(Math.min(retry.delayMs * 2 ** Math.min(failures - 1, mostDoublings), retry.maxDelayMs) * (1 + jitter * random))
+  Math.ceil(
+    Math.min(retry.delayMs * 2 ** Math.min(failures - 1, mostDoublings), retry.maxDelayMs) * (1 + jitter * random),
+  )
 
 const numberAt = (error: unknown, key: string): number | null => {
   const value = property(error, key)

@@ -7,7 +7,15 @@ import type { Definition, Node } from "../../dsl/Definition.js"
 import { outputCodec } from "../../dsl/internal/outputCodec.js"
 import { LeaseLost, type StoreError } from "../../model/Errors.js"
 import type { Plan } from "../../model/Plan.js"
-import type { AttemptRecord, EffectRecord, Lease, RunRecord, RunState, StepRecord } from "../../model/Records.js"
+import type {
+  AttemptRecord,
+  EffectRecord,
+  Lease,
+  OpenState,
+  RunRecord,
+  RunState,
+  StepRecord,
+} from "../../model/Records.js"
 import type { CheckpointStoreService, Commit } from "../../store/CheckpointStore.js"
 import type { FaultPoint, FaultsService } from "../Faults.js"
 import type { Available } from "./context.js"
@@ -24,6 +32,9 @@ export interface RunEnv {
   /** Milliseconds left of the worker's lease, by its own monotonic clock. */
   readonly leaseRemainingMs: () => number
   readonly maxValueLength: number
+  readonly maxRecoveries: number
+  /** A step was committed. */
+  readonly onProgress: Effect.Effect<void>
   /** True once the worker stops: no further attempt begins. */
   readonly draining: () => boolean
 }
@@ -80,8 +91,12 @@ export class RunSession implements Records {
     this.samePlan = run.planHash === env.plan.hash
     this.nodes = new Map(env.plan.nodes.map((node, index) => [node.path, env.definition.nodes[index]!]))
     for (const step of state.steps) this.addStep(step)
-    for (const effect of state.effects) append(this.effects, effect.path, effect)
-    for (const attempt of state.attempts) append(this.attempts, attempt.path, attempt)
+  }
+
+  /** Adds what earlier owners left of paths that are not committed. */
+  addOpen(open: OpenState): void {
+    for (const effect of open.effects) append(this.effects, effect.path, effect)
+    for (const attempt of open.attempts) append(this.attempts, attempt.path, attempt)
   }
 
   node(path: string): Node {

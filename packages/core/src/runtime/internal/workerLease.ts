@@ -7,7 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import type { StoreError } from "../../model/Errors.js"
+import { StoreError } from "../../model/Errors.js"
 import type { Lease } from "../../model/Records.js"
 import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
 import type { FaultsService } from "../Faults.js"
@@ -16,6 +16,8 @@ export interface WorkerLease {
   readonly workerId: string
   /** Milliseconds left, by this process's monotonic clock; negative once it has ended. */
   readonly remainingMs: () => number
+  /** The worker stops: from now on it believes in no lease. */
+  readonly end: () => void
   /** One heartbeat: prolongs the lease, after `onGranted` was told what the store grants. */
   readonly beat: Effect.Effect<void, StoreError>
 }
@@ -32,13 +34,21 @@ export const makeWorkerLease = (
   onGranted: (leases: ReadonlyArray<Lease>, askedAt: number) => void,
 ): WorkerLease => {
   let endsAt = monotonicMs()
+  let over = false
   return {
     workerId,
-    remainingMs: () => endsAt - monotonicMs(),
+    remainingMs: () => (over ? -1 : endsAt - monotonicMs()),
+    end: () => {
+      over = true
+    },
     beat: Effect.gen(function* () {
       yield* faults.reach("beforeBeat", { runId: "", step: "", attempt: 0 })
       const asked = monotonicMs()
-      const { leases } = yield* store.beat(workerId, leaseMs)
+      const { leases } = yield* Effect.timeoutFail(store.beat(workerId, leaseMs), {
+        // A later answer is worth nothing, and a store that never answers must not stop the heart for good.
+        duration: leaseMs,
+        onTimeout: () => new StoreError({ reason: "Unavailable", operation: "beat", problem: "it did not answer" }),
+      })
       // In one go, and in this order: a worker that wakes after its lease has ended must learn which runs it has lost
       // before it may believe in its lease again. Otherwise one of them could start an operation in between.
       onGranted(leases, asked)

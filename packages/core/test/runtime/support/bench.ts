@@ -16,9 +16,6 @@ import {
   type WorkerOptions,
 } from "../../../src/index.js"
 
-/** Never ends and keeps no timer, unlike `Effect.never`: what a killed process leaves behind. */
-export const forever: Effect.Effect<never> = Effect.async<never>(() => {})
-
 /** Every row that was handed to the store, beside the store itself. */
 export interface Bench {
   readonly driver: CheckpointDriver
@@ -50,7 +47,11 @@ export const intercepted = (
 ): CheckpointStoreService => {
   const wrap = (method: string, value: unknown): unknown =>
     typeof value === "function"
-      ? (...args: ReadonlyArray<any>) => Effect.zipRight(before(method), Effect.suspend(() => (value as AnyEffectFn)(...args)))
+      ? (...args: ReadonlyArray<any>) =>
+          Effect.zipRight(
+            before(method),
+            Effect.suspend(() => (value as AnyEffectFn)(...args)),
+          )
       : Effect.isEffect(value)
         ? Effect.zipRight(before(method), value)
         : value
@@ -61,30 +62,34 @@ export const intercepted = (
 
 export type Reach = (point: FaultPoint, site: FaultSite) => Effect.Effect<void>
 
-/** A worker that dies at a place of the test's choice: from then on no fiber of it goes on and no store call leaves it. */
+/** A worker that stops at a place of the test's choice: no fiber of it goes on, and no store call leaves it. */
 export interface Mortal {
+  /** For good, or until `wake`. */
   readonly kill: () => void
-  readonly isDead: () => boolean
+  /** It goes on where it stopped, as a process does after SIGCONT. */
+  readonly wake: () => void
   readonly store: CheckpointStoreService
   readonly faults: Layer.Layer<never>
 }
 
 export const makeMortal = (store: CheckpointStoreService, reach: Reach = () => Effect.void): Mortal => {
-  let dead = false
-  const gate = Effect.suspend(() => (dead ? forever : Effect.void))
+  const alive = Effect.unsafeMakeLatch(true)
   return {
-    kill: () => void (dead = true),
-    isDead: () => dead,
-    store: intercepted(store, () => gate),
-    faults: Layer.succeed(Faults, { reach: (point, site) => Effect.zipRight(reach(point, site), gate) }),
+    kill: () => Effect.runSync(alive.close),
+    wake: () => Effect.runSync(alive.open),
+    store: intercepted(store, () => alive.await),
+    faults: Layer.succeed(Faults, { reach: (point, site) => Effect.zipRight(reach(point, site), alive.await) }),
   }
 }
+
+/** For workflows that need nothing. */
+export const nothing = Layer.empty as Layer.Layer<any>
 
 /** Starts a worker whose life is the scope's. */
 export const startWorker = (
   store: CheckpointStoreService,
   options: WorkerOptions<ReadonlyArray<AnyWorkflow>>,
-  needs: Layer.Layer<any> = Layer.empty,
+  needs: Layer.Layer<any> = nothing,
   faults: Layer.Layer<never> = Layer.empty,
 ) =>
   Effect.gen(function* () {
@@ -101,17 +106,17 @@ export const startWorker = (
 export const startDoomed = (
   mortal: Mortal,
   options: WorkerOptions<ReadonlyArray<AnyWorkflow>>,
-  needs: Layer.Layer<any> = Layer.empty,
+  needs: Layer.Layer<any> = nothing,
 ) =>
   Effect.gen(function* () {
     const scope = yield* Scope.make()
-    yield* Scope.extend(startWorker(mortal.store, options, needs, mortal.faults), scope)
-    return { close: Scope.close(scope, Exit.void) }
+    const worker = yield* Scope.extend(startWorker(mortal.store, options, needs, mortal.faults), scope)
+    return { worker, close: Scope.close(scope, Exit.void) }
   })
 
 /** One worker for the time of an effect. */
 export const withWorker =
-  (bench: Bench, workflows: ReadonlyArray<AnyWorkflow>, needs: Layer.Layer<any> = Layer.empty, options: object = {}) =>
+  (bench: Bench, workflows: ReadonlyArray<AnyWorkflow>, needs: Layer.Layer<any> = nothing, options: object = {}) =>
   <A, E>(effect: Effect.Effect<A, E, CheckpointStore>): Effect.Effect<A, E> =>
     Effect.zipRight(startWorker(bench.store, { workflows, ...options }, needs), effect).pipe(
       Effect.scoped,

@@ -58,6 +58,9 @@ export const chargeAt = (provider: Provider) =>
 export const mailAt = (provider: Provider) =>
   Mail.toLayer((payload, context) => Effect.sync(() => void provider.handle(payload, context, () => undefined)))
 
-export class Model extends Context.Tag("test/Model")<Model, { readonly ask: (text: string) => Effect.Effect<unknown> }>() {}
+export class Model extends Context.Tag("test/Model")<
+  Model,
+  { readonly ask: (text: string) => Effect.Effect<unknown> }
+>() {}
 
 export const modelSays = (answers: () => unknown) => Layer.succeed(Model, { ask: () => Effect.sync(answers) })

@@ -27,12 +27,16 @@ const ofOperation = (step: string, operation: AnyOperation): ReadonlyArray<Diagn
 const ofNode = (node: Node): ReadonlyArray<Diagnostic> => {
   const step = nameText(node.name)
   const operations = operationsOf(node).flatMap((operation) => ofOperation(step, operation))
-  return node.kind === "perform" ? operations : [...ofSchema(step, `output of step '${step}'`, node.output), ...operations]
+  return node.kind === "perform"
+    ? operations
+    : [...ofSchema(step, `output of step '${step}'`, node.output), ...operations]
 }
 
 export const checkJson = (definition: Definition): ReadonlyArray<Diagnostic> => [
   ...ofSchema(null, `input of workflow '${nameText(definition.name)}'`, definition.input),
-  ...(definition.failure === null ? [] : ofSchema(null, `failure of workflow '${nameText(definition.name)}'`, definition.failure)),
+  ...(definition.failure === null
+    ? []
+    : ofSchema(null, `failure of workflow '${nameText(definition.name)}'`, definition.failure)),
   ...definition.nodes.flatMap(ofNode),
   ...(definition.output === null ? [] : ofSchema(null, "output of the workflow", definition.output.schema)),
 ]

@@ -68,9 +68,9 @@ export const checkOptions = (definition: Definition): ReadonlyArray<Diagnostic> 
     ...say(null, `workflow '${nameText(definition.name)}'`, wholeFrom("version", 1, definition.version)),
     ...definition.nodes.flatMap((node) => [
       ...say(nameText(node.name), `step '${nameText(node.name)}'`, ofOptions(node)),
-      ...operationsOf(node).flatMap((operation) => operation.members).flatMap((member) =>
-        say(nameText(node.name), `operation '${nameText(member.name)}'`, ofMember(member)),
-      ),
+      ...operationsOf(node)
+        .flatMap((operation) => operation.members)
+        .flatMap((member) => say(nameText(node.name), `operation '${nameText(member.name)}'`, ofMember(member))),
     ]),
   ]
 }

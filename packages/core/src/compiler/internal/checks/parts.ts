@@ -5,7 +5,8 @@ import { missingPart, outputNotSelected, type Diagnostic } from "../../../model/
 import { nameText } from "../shown.js"
 
 const missing = (node: Node): string | null => {
-  if (node.kind === "step") return typeof node.run === "function" ? null : "function to run; give it as the third argument"
+  if (node.kind === "step")
+    return typeof node.run === "function" ? null : "function to run; give it as the third argument"
   if (!isOperation(node.operation)) return "operation; give one made by Operation.make or Operation.oneOf"
   if (typeof node.payload !== "function") return "payload; give a function from the context to the payload"
   return node.compensate === null ||

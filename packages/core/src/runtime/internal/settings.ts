@@ -1,0 +1,98 @@
+/** A worker's options and workflows, checked when it starts and not when a run reaches the step. */
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Either from "effect/Either"
+import type { AnyWorkflow } from "../../builder/Workflow.js"
+import { durationMs } from "../../dsl/OnUnknown.js"
+import { handlerTag } from "../../dsl/Operation.js"
+import { missingPart, needsTransactions, optionOutOfRange, type Diagnostic } from "../../model/DiagnosticCode.js"
+import { CompileError, type InvalidId } from "../../model/Errors.js"
+import { checkId, defaultNamespace } from "../../model/Ids.js"
+import type { Plan } from "../../model/Plan.js"
+import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
+import type { WorkerOptions } from "../Worker.js"
+
+export interface Settings {
+  readonly namespace: string
+  readonly concurrency: number
+  readonly leaseMs: number
+  readonly pollMs: number
+  readonly drainMs: number
+  readonly maxRecoveries: number
+  readonly maxValueLength: number
+}
+
+const ranges = {
+  concurrency: [1, 10_000],
+  leaseMs: [50, 86_400_000],
+  pollMs: [1, 3_600_000],
+  drainMs: [0, 86_400_000],
+  maxRecoveries: [0, 1_000],
+  maxValueLength: [1, 512 * 1024 * 1024],
+} as const
+
+export const settings = (options: WorkerOptions<any>): Effect.Effect<Settings, CompileError | InvalidId> =>
+  Effect.gen(function* () {
+    const ms = (input: Duration.DurationInput | undefined, fallback: number): number =>
+      input === undefined ? fallback : durationMs(input)
+    const made: Settings = {
+      namespace: yield* checkId("namespace", options.namespace ?? defaultNamespace),
+      concurrency: options.concurrency ?? 16,
+      leaseMs: ms(options.lease, 30_000),
+      pollMs: ms(options.pollInterval, 1_000),
+      drainMs: ms(options.drain, 10_000),
+      maxRecoveries: options.maxRecoveries ?? 3,
+      maxValueLength: options.maxValueLength ?? 64 * 1024 * 1024,
+    }
+    const diagnostics = Object.entries(ranges).flatMap(([name, [least, most]]): ReadonlyArray<Diagnostic> => {
+      const value = made[name as keyof typeof ranges]
+      return Number.isSafeInteger(value) && value >= least && value <= most
+        ? []
+        : [
+            {
+              code: "CRN110",
+              step: null,
+              message: optionOutOfRange("the worker", name, `a whole number from ${least} to ${most}`, String(value)),
+            },
+          ]
+    })
+    if (diagnostics.length > 0) return yield* new CompileError({ workflow: "(worker)", diagnostics })
+    return made
+  })
+
+export interface Runnable {
+  readonly workflow: AnyWorkflow
+  readonly plan: Plan
+}
+
+/** What a plan asks of its surroundings: checked when the worker starts, not when a run reaches the step. */
+const unmet = (plan: Plan, store: CheckpointStoreService, context: Context.Context<any>): ReadonlyArray<Diagnostic> =>
+  plan.nodes.flatMap((node): ReadonlyArray<Diagnostic> => [
+    ...(node.effects.some((effect) => effect.kind === "transaction") && !store.capabilities.transactions
+      ? [{ code: "CRN106" as const, step: node.name, message: needsTransactions(node.name, store.capabilities.name) }]
+      : []),
+    ...node.operations
+      .filter((operation) => Context.getOption(context, handlerTag(operation.name))._tag === "None")
+      .map((operation) => ({
+        code: "CRN107" as const,
+        step: node.name,
+        message: missingPart(node.name, `handler for '${operation.name}'; provide its toLayer(..) to the worker`),
+      })),
+  ])
+
+export const compiled = (
+  workflows: ReadonlyArray<AnyWorkflow>,
+  store: CheckpointStoreService,
+  context: Context.Context<any>,
+): Effect.Effect<ReadonlyMap<string, Runnable>, CompileError> =>
+  Effect.gen(function* () {
+    const byName = new Map<string, Runnable>()
+    for (const workflow of workflows) {
+      const plan = yield* workflow.plan as Either.Either<Plan, CompileError>
+      const diagnostics = unmet(plan, store, context)
+      if (diagnostics.length > 0) return yield* new CompileError({ workflow: plan.workflow, diagnostics })
+      byName.set(JSON.stringify([plan.workflow, plan.version]), { workflow, plan })
+    }
+    return byName
+  })

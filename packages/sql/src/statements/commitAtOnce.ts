@@ -1,0 +1,191 @@
+/**
+ * A batch of commits as one statement: the guarding update feeds what belongs to the runs that it hit, so that what
+ * belongs to a refused one is written nowhere (D2, D3), and each row takes its time from the update of its run.
+ *
+ * The runs are locked in the order of their keys before the first is written: two batches over the same runs wait for
+ * each other, and never in a circle.
+ */
+import type { CommitRows, EffectWrite } from "@cairn/core"
+import type { Dialect } from "../Dialect.js"
+import { whole, wholeMs } from "../readRow.js"
+import { textOf, type Bound, type Statement } from "../Statement.js"
+import { attemptTable, effectTable, names, recordColumns, stepTable, type Column, type Table } from "../tables.js"
+import { given, guardColumns, guardingUpdate, guardRow, replacing, replacingIntents } from "./commit.js"
+
+const operation = "commit"
+
+type Rows = ReadonlyArray<ReadonlyArray<Bound>>
+
+/** One table's part of the statement. `stamped` are the columns that the database computes from the commit's time. */
+interface Part {
+  readonly table: Table
+  readonly given: ReadonlyArray<Column>
+  readonly stamped: Readonly<Record<string, string>>
+  readonly onConflict: string
+  readonly rows: (commit: CommitRows) => Rows
+}
+
+const key: ReadonlyArray<Column> = [given("namespace"), given("run_id")]
+
+/** The columns that are bound: the run's key, those of the record that are not stamped, and further ones. */
+const bound = (table: Table, stamped: Part["stamped"], further: ReadonlyArray<Column> = []): ReadonlyArray<Column> => [
+  ...key,
+  ...recordColumns(table)
+    .filter(({ name }) => stamped[name] === undefined)
+    .map(({ name, type }) => given(name, type)),
+  ...further,
+]
+
+const steps = (): Part => {
+  const stamped = { committed_at: "updated.updated_at" }
+  return {
+    table: stepTable,
+    stamped,
+    given: bound(stepTable, stamped),
+    onConflict: "",
+    rows: ({ lease, steps }) =>
+      steps.map((step) => [
+        lease.namespace,
+        lease.runId,
+        step.path,
+        whole(operation, "seq", step.seq),
+        step.effect,
+        step.idempotencyKey,
+        whole(operation, "attempts", step.attempts),
+        wholeMs(operation, "durationMs", step.durationMs),
+        step.result,
+      ]),
+  }
+}
+
+/**
+ * Each intent once, because a statement may write a row once: what several writes of one intent make of it in their order,
+ * and the first that settles it is the last (D17).
+ */
+const oncePerIntent = (writes: ReadonlyArray<EffectWrite>): ReadonlyArray<EffectWrite> => {
+  if (writes.length < 2) return writes
+  const last = new Map<string, EffectWrite>()
+  for (const write of writes) {
+    const intent = JSON.stringify([write.path, write.generation])
+    const before = last.get(intent)
+    if (before === undefined || before.state === "intended") last.set(intent, write)
+  }
+  return [...last.values()]
+}
+
+const effects = (): Part => {
+  const stamped = {
+    intent_at: "updated.updated_at",
+    settled_at: "case when given_state = 'intended' then null else updated.updated_at end",
+  }
+  return {
+    table: effectTable,
+    stamped,
+    given: bound(effectTable, stamped),
+    onConflict: replacingIntents,
+    rows: ({ effects, lease }) =>
+      oncePerIntent(effects).map((effect) => [
+        lease.namespace,
+        lease.runId,
+        effect.path,
+        whole(operation, "generation", effect.generation),
+        effect.operation,
+        effect.idempotencyKey,
+        effect.payloadHash,
+        effect.state,
+        effect.claimToken,
+        whole(operation, "sends", effect.sends),
+        effect.payload,
+        effect.outcome,
+      ]),
+  }
+}
+
+const attempts = (): Part => {
+  const stamped = { retry_at: "updated.updated_at + given_retry_in_ms", ended_at: "updated.updated_at" }
+  return {
+    table: attemptTable,
+    stamped,
+    given: bound(attemptTable, stamped, [given("retry_in_ms", "integer")]),
+    onConflict: replacing(attemptTable),
+    rows: ({ attempts, lease }) =>
+      [...new Map(attempts.map((attempt) => [JSON.stringify([attempt.path, attempt.attempt]), attempt])).values()].map(
+        (attempt) => [
+          lease.namespace,
+          lease.runId,
+          attempt.path,
+          whole(operation, "attempt", attempt.attempt),
+          attempt.kind,
+          attempt.error,
+          attempt.output,
+          attempt.retryInMs === null ? null : wholeMs(operation, "retryInMs", attempt.retryInMs),
+        ],
+      ),
+  }
+}
+
+const insertPart = (dialect: Dialect, { given, onConflict, stamped, table }: Part, rows: string): string => {
+  const values = table.columns.map(({ name }) => stamped[name] ?? `given_${name}`)
+  return `given_${table.name} (${names(given)}) as (${rows}),
+written_${table.name} as (
+insert into ${dialect.table(table.name)} as ${table.name} (${names(table.columns)})
+select ${values.join(", ")}
+from given_${table.name} join updated on updated.namespace = given_namespace and updated.run_id = given_run_id${onConflict}
+)`
+}
+
+/** Makes the statement of a batch. Throws a `StoreError` for a number that no column holds. */
+export const commitAtOnce = (dialect: Dialect): ((batch: ReadonlyArray<CommitRows>) => Statement) => {
+  const parts = [steps(), effects(), attempts()]
+  const run = dialect.table("run")
+  const limited = dialect.limitLocks === null ? "" : ` from (select ${dialect.limitLocks}) as limited`
+  const clock = `clock (at) as (select ${dialect.now}${limited})`
+  // Of several runs each is locked before one is written; a single one is locked by its update.
+  const locked = `locked (namespace, run_id) as (
+select run.namespace, run.run_id
+from clock, given join ${run} as run on run.namespace = given_namespace and run.run_id = given_run_id
+order by run.namespace, run.run_id ${dialect.lockRows ?? ""} of run
+),
+`
+  const update = (single: boolean): string =>
+    single
+      ? guardingUpdate(dialect, "given, clock", "")
+      : guardingUpdate(
+          dialect,
+          "given, clock, locked",
+          " and run.namespace = locked.namespace and run.run_id = locked.run_id",
+        )
+  // One text for each combination of parts: a commit that only adds a step does not plan the upsert of intents.
+  const texts = new Map<string, string>()
+  const write = (used: ReadonlyArray<Part>, counts: ReadonlyArray<number>): string =>
+    textOf(dialect, (place) => {
+      const [guards = 0, ...others] = counts
+      return `with given (${names(guardColumns)}) as (${dialect.rows(guardColumns, guards, place)}),
+${clock},
+${guards === 1 ? "" : locked}updated as (
+${update(guards === 1)}
+returning run.namespace, run.run_id, run.updated_at
+)${used.map((part, index) => `,\n${insertPart(dialect, part, dialect.rows(part.given, others[index] ?? 0, place))}`).join("")}
+select namespace as "namespace", run_id as "runId", updated_at as "updatedAt" from updated`
+    })
+  return (batch) => {
+    const guards = batch.map(guardRow)
+    const written = parts
+      .map((part) => ({ part, rows: batch.flatMap(part.rows) }))
+      .filter(({ rows }) => rows.length > 0)
+    const used = written.map(({ part }) => part)
+    const shape = [guards.length === 1 ? "one" : "many", ...used.map(({ table }) => table.name)].join(" ")
+    let text = texts.get(shape)
+    if (text === undefined) {
+      text = write(used, [guards.length, ...written.map(({ rows }) => rows.length)])
+      texts.set(shape, text)
+    }
+    return {
+      text,
+      params: [
+        ...dialect.rowParams(guardColumns, guards),
+        ...written.flatMap(({ part, rows }) => dialect.rowParams(part.given, rows)),
+      ],
+    }
+  }
+}
