@@ -2,6 +2,7 @@
  * Every TypeScript example of the documentation is compiled and run: those in docstrings, in the guide and in the
  * READMEs. A line `// => value` asserts the expression above it.
  */
+import { makeTestDatabase, type TestDatabase } from "@cairn/postgres-server"
 import { execFileSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises"
@@ -83,12 +84,18 @@ const examples = (
 const fileOf = (index: number): string => path.join(generated, `example-${index}.ts`)
 
 describe("examples of the documentation", () => {
+  let database: TestDatabase
   beforeAll(async () => {
+    database = await makeTestDatabase()
+    process.env["DATABASE_URL"] = database.url
     await rm(generated, { recursive: true, force: true })
     await mkdir(generated, { recursive: true })
     await Promise.all(examples.map((example, index) => writeFile(fileOf(index), withAssertions(example))))
   })
-  afterAll(() => rm(generated, { recursive: true, force: true }))
+  afterAll(async () => {
+    await rm(generated, { recursive: true, force: true })
+    await database.drop()
+  })
 
   it("are there", () => {
     expect(examples.length).toBeGreaterThan(12)

@@ -1,0 +1,78 @@
+/** A pool is opened: first connection, checks, tables; and closed when the scope does. */
+import { StoreError } from "@cairn/core"
+import { migrate, storeError, type Database, type Dialect } from "@cairn/sql"
+import * as Reactivity from "@effect/experimental/Reactivity"
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { Pool } from "pg"
+import { readOptions, type PostgresStoreOptions, type ReadOptions } from "./connectionOptions.js"
+import { makePostgresDatabase } from "./postgresDatabase.js"
+import { postgresDialect } from "./postgresDialect.js"
+
+// Longer than a commit takes; what is still checked out then belongs to calls that were interrupted.
+const closingMs = 5_000
+
+// Idle connections beyond this are closed: a worker that waits holds few.
+const idleTimeoutMillis = 30_000
+
+const makePool = ({ client, maxConnections }: ReadOptions): Effect.Effect<Pool, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const pool = new Pool({ ...client, max: maxConnections, idleTimeoutMillis })
+      // An idle connection that breaks: the pool has let go of it already, and the next call opens another one. Without
+      // a listener the event would end the process.
+      pool.on("error", () => undefined)
+      return pool
+    }),
+    (pool) => Effect.promise(() => pool.end()).pipe(Effect.interruptible, Effect.timeoutOption(closingMs)),
+  )
+
+/** The first answer of the server: at once or not at all, so that a wrong host does not look like a slow one. */
+const firstAnswer = (database: Database, place: string): Effect.Effect<void, StoreError> => {
+  const operation = `connect to Postgres at ${place}`
+  const text = `select pg_catalog.current_setting('server_encoding') as "encoding"`
+  return Effect.flatMap(database.query(operation, { text, params: [] }), ([row]) =>
+    row?.["encoding"] === "UTF8"
+      ? Effect.void
+      : Effect.fail(
+          new StoreError({
+            reason: "Unknown",
+            operation,
+            problem: `its encoding is ${String(row?.["encoding"])}; text is kept unit for unit only in a database of encoding UTF8`,
+          }),
+        ),
+  )
+}
+
+/** A database that is open. `connections`: all of the pool, and those that wait for one. */
+export interface OpenDatabase {
+  readonly client: PgClient.PgClient
+  readonly database: Database
+  readonly dialect: Dialect
+  readonly options: ReadOptions
+  readonly connections: () => { readonly open: number; readonly idle: number; readonly waiting: number }
+}
+
+/** Opens a pool for as long as the scope lives. */
+export const openDatabase = (given: PostgresStoreOptions): Effect.Effect<OpenDatabase, StoreError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const options = yield* readOptions(given)
+    const dialect = postgresDialect(options.schema, options.lockMs)
+    const pool = yield* makePool(options)
+    const client = yield* PgClient.fromPool({ acquire: Effect.succeed(pool) }).pipe(
+      Effect.provide(Reactivity.layer),
+      Effect.mapError((error) => storeError(dialect, `connect to Postgres at ${options.place}`, error)),
+    )
+    yield* firstAnswer(makePostgresDatabase(client, dialect, { ...options, retryMs: 0 }), options.place)
+    // Those who start together wait for each other longer than a call usually does.
+    const patient = { ...options, lockMs: options.statementMs, retryMs: options.statementMs }
+    yield* migrate(dialect, makePostgresDatabase(client, dialect, patient), { apply: options.migrate })
+    return {
+      client,
+      database: makePostgresDatabase(client, dialect, options),
+      dialect,
+      options,
+      connections: () => ({ open: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+    }
+  })

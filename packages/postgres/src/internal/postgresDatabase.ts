@@ -1,0 +1,215 @@
+/**
+ * Transactions over a pool of connections.
+ *
+ * - **G1** A transaction begins and ends on one reserved connection, and nothing interrupts it in between. The client's
+ *   own `withTransaction` is not used: it reports success for a transaction that it has rolled back, and gives failures
+ *   of COMMIT and ROLLBACK as defects.
+ * - **G2** Success means that the server has answered COMMIT with COMMIT. It answers ROLLBACK, and no error, where a
+ *   statement before has failed.
+ * - **G3** A connection whose state is not known is closed, not given back: after a lost connection, a timeout of the
+ *   client, a rollback that failed.
+ * - **G4** What the server has undone is tried again (serialisation failures, deadlocks), and what never reached a COMMIT
+ *   as well (lost connections). Nothing is tried again whose COMMIT was sent and not answered.
+ * - **G5** No call needs a second connection while it holds one: a pool of one never waits for itself.
+ * - **G6** Heartbeats have a line of their own and, in a pool of two or more, a connection that no other call takes: calls
+ *   that wait for locks cost no worker its lease. In a pool of one, one call at most stands before a heartbeat.
+ * - **G7** Limits of time are set inside the transaction, so that they hold through a pooler too; a limit on the side of
+ *   the client, above them, notices a dead socket. A statement alone is limited in its waits for locks
+ *   (`Dialect.limitLocks`) and by the client.
+ */
+import { StoreError } from "@cairn/core"
+import { storeError, type Database, type Dialect, type Row, type Session, type Statement } from "@cairn/sql"
+import type * as SqlClient from "@effect/sql/SqlClient"
+import type { Connection } from "@effect/sql/SqlConnection"
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type * as Scope from "effect/Scope"
+
+/** Limits in milliseconds. */
+export interface TimeLimits {
+  readonly retryMs: number
+  readonly statementMs: number
+  readonly lockMs: number
+  readonly idleInTransactionMs: number
+}
+
+export interface PostgresDatabaseOptions extends TimeLimits {
+  readonly maxConnections: number
+}
+
+/** A try that failed. `undone`: it is known that nothing of it was committed. */
+class FailedTry extends Data.Error<{ readonly error: StoreError; readonly undone: boolean }> {}
+
+// The database is busy in real time, whatever clock the fiber has.
+const realClock = Clock.make()
+
+const firstDelayMs = 5
+const maxDelayMs = 400
+
+// Jitter has to differ between processes: a seeded source would make them collide again and again.
+const delayMs = (tries: number): number => (0.5 + Math.random()) * Math.min(maxDelayMs, firstDelayMs * 2 ** tries)
+
+/** Repeats what may be repeated (G4), until the deadline; then the last error stands. */
+const untilDone = <A>(retryMs: number, once: Effect.Effect<A, FailedTry>): Effect.Effect<A, StoreError> =>
+  Effect.suspend(() => {
+    const deadline = performance.now() + retryMs
+    const from = (tries: number): Effect.Effect<A, StoreError> =>
+      Effect.catchAll(once, ({ error, undone }) =>
+        undone && error.isRetryable && performance.now() < deadline
+          ? Effect.flatMap(Effect.withClock(Effect.sleep(delayMs(tries)), realClock), () => from(tries + 1))
+          : Effect.fail(error),
+      )
+    return from(0)
+  })
+
+/** The client's connection keeps the driver's here; its type does not say so. */
+interface Reserved extends Connection {
+  readonly pg?: { readonly end: (done: () => void) => void }
+}
+
+/** A connection that one call holds, its errors classified. */
+interface Held {
+  readonly operation: string
+  readonly run: Session["run"]
+  /** COMMIT, with the server's answer to it. */
+  readonly commit: Effect.Effect<unknown, StoreError>
+  /** G3: the pool lets go of a connection that is ending. */
+  readonly close: Effect.Effect<void>
+}
+
+const undone = (error: StoreError): FailedTry => new FailedTry({ error, undone: true })
+
+type Reserve = (operation: string) => Effect.Effect<Held, FailedTry, Scope.Scope>
+
+const reserving =
+  (client: Pick<SqlClient.SqlClient, "reserve">, dialect: Dialect): Reserve =>
+  (operation) => {
+    const classified = <A, R>(effect: Effect.Effect<A, unknown, R>): Effect.Effect<A, StoreError, R> =>
+      Effect.catchAllCause(effect, (cause) => Effect.fail(storeError(dialect, operation, Cause.squash(cause))))
+    return classified(client.reserve).pipe(
+      Effect.mapError(undone),
+      Effect.map((connection) => ({
+        operation,
+        run: ({ params, text }) => classified(connection.execute(text, params, undefined)),
+        commit: classified(Effect.suspend(() => connection.executeRaw("commit", []))),
+        close: Effect.sync(() => (connection as Reserved).pg?.end(() => undefined)),
+      })),
+    )
+  }
+
+const rollBack = ({ close, run }: Held, error: StoreError): Effect.Effect<void> =>
+  // G3: where the connection is gone, or does not answer, a rollback would only wait once more.
+  error.reason === "Unavailable"
+    ? close
+    : Effect.catchAll(Effect.asVoid(run({ text: "rollback", params: [] })), () => close)
+
+const commit = (held: Held): Effect.Effect<void, FailedTry> =>
+  held.commit.pipe(
+    // Only a refusal by the server says that nothing was committed (G4).
+    Effect.mapError((error) => new FailedTry({ error, undone: error.reason === "Busy" })),
+    Effect.filterOrFail(
+      (result) => (result as { readonly command?: unknown }).command === "COMMIT",
+      () => {
+        const problem = "a statement had failed, so the server rolled the transaction back instead of committing it"
+        return undone(new StoreError({ reason: "Unknown", operation: held.operation, problem }))
+      },
+    ),
+    Effect.tapError(({ error }) => rollBack(held, error)),
+  )
+
+/** Runs a body that sees no connection, and remembers the failure of a statement that it keeps to itself (G2). */
+const runBody = <A>(
+  { operation, run }: Held,
+  body: (session: Session) => Effect.Effect<A, StoreError>,
+): Effect.Effect<A, StoreError> =>
+  Effect.suspend(() => {
+    let failed: StoreError | null = null
+    const session: Session = {
+      run: (statement) =>
+        Effect.tapError(run(statement), (error) =>
+          Effect.sync(() => {
+            failed ??= error
+          }),
+        ),
+    }
+    return Effect.suspend(() => body(session)).pipe(
+      Effect.catchAllDefect((cause) =>
+        Effect.fail(new StoreError({ reason: "Unknown", operation, problem: "the transaction's body threw", cause })),
+      ),
+      Effect.flatMap((value) => (failed === null ? Effect.succeed(value) : Effect.fail(failed))),
+    )
+  })
+
+/** One try of a transaction. */
+const within = <A>(
+  reserved: ReturnType<Reserve>,
+  beginning: string,
+  body: (session: Session) => Effect.Effect<A, StoreError>,
+): Effect.Effect<A, FailedTry> =>
+  Effect.gen(function* () {
+    const held = yield* reserved
+    const done = yield* Effect.either(Effect.zipRight(held.run({ text: beginning, params: [] }), runBody(held, body)))
+    if (Either.isLeft(done)) {
+      yield* rollBack(held, done.left)
+      return yield* undone(done.left)
+    }
+    yield* commit(held)
+    return done.right
+    // G1: also the wait for a connection, which the pool bounds; a client given to nobody would be lost to the pool.
+  }).pipe(Effect.scoped, Effect.uninterruptible)
+
+/** One try of a statement without a transaction around it. */
+const alone = (
+  reserved: ReturnType<Reserve>,
+  statement: Statement,
+  isUndone: (error: StoreError) => boolean,
+): Effect.Effect<ReadonlyArray<Row>, FailedTry> =>
+  Effect.flatMap(reserved, ({ close, run }) =>
+    run(statement).pipe(
+      Effect.tapError((error) => (error.reason === "Unavailable" ? close : Effect.void)),
+      Effect.mapError((error) => new FailedTry({ error, undone: isUndone(error) })),
+    ),
+  ).pipe(Effect.scoped, Effect.uninterruptible)
+
+/** The ways to the database over a client whose pool has `maxConnections`. */
+export const makePostgresDatabase = (
+  client: Pick<SqlClient.SqlClient, "reserve">,
+  dialect: Dialect,
+  options: PostgresDatabaseOptions,
+): Database => {
+  const limits =
+    `set local statement_timeout = ${options.statementMs}; set local lock_timeout = ${options.lockMs}; ` +
+    `set local idle_in_transaction_session_timeout = ${options.idleInTransactionMs}`
+  // Said in full: a role or a database may have other defaults.
+  const write = `begin isolation level read committed read write; ${limits}`
+  const read = `begin isolation level repeatable read read only; ${limits}`
+
+  // G6
+  const lines = {
+    usual: Effect.unsafeMakeSemaphore(Math.max(1, options.maxConnections - 1)),
+    heartbeat: Effect.unsafeMakeSemaphore(1),
+  }
+  const inLine = <A>(urgency: keyof typeof lines, once: Effect.Effect<A, FailedTry>): Effect.Effect<A, StoreError> =>
+    // Whoever waits to try again leaves its place to others.
+    untilDone(options.retryMs, lines[urgency].withPermits(1)(once))
+
+  const reserve = reserving(client, dialect)
+  return {
+    query: (operation, statement) =>
+      inLine(
+        "usual",
+        alone(reserve(operation), statement, () => true),
+      ),
+    // A statement alone is its own COMMIT: only what the server has undone is sent again (G4).
+    write: (operation, statement) =>
+      inLine(
+        "usual",
+        alone(reserve(operation), statement, ({ reason }) => reason === "Busy"),
+      ),
+    snapshot: (operation, body) => inLine("usual", within(reserve(operation), read, body)),
+    transaction: (operation, urgency, body) => inLine(urgency, within(reserve(operation), write, body)),
+  }
+}

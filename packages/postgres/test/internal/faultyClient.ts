@@ -1,0 +1,62 @@
+/** A client whose connections fail at a chosen statement, as if they had died there. */
+import type { CheckpointDriver } from "@cairn/core"
+import type { SqlClient } from "@effect/sql/SqlClient"
+import type { Connection } from "@effect/sql/SqlConnection"
+import { SqlError } from "@effect/sql/SqlError"
+import { Effect } from "effect"
+
+class DeadConnection extends Error {
+  readonly code = "ECONNRESET"
+}
+
+export interface FaultyClient {
+  readonly client: Pick<SqlClient, "reserve">
+  /** The statement after so many fails; those after it run again. */
+  readonly arm: (statements: number) => void
+  /** A driver of which only the next call can fail. */
+  readonly disarmedByCalls: (driver: CheckpointDriver) => CheckpointDriver
+}
+
+export const makeFaultyClient = (client: SqlClient): FaultyClient => {
+  let left: number | null = null
+
+  const guarded = <A>(run: Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> =>
+    Effect.suspend(() => {
+      if (left === 0) {
+        left = null
+        return Effect.fail(new SqlError({ cause: new DeadConnection("the connection is dead") }))
+      }
+      if (left !== null) left -= 1
+      return run
+    })
+
+  const faulty = (connection: Connection): Connection =>
+    // By prototype: the client's connection is an object of a class.
+    Object.assign(Object.create(connection) as Connection, {
+      execute: (...args: Parameters<Connection["execute"]>) => guarded(connection.execute(...args)),
+      executeRaw: (...args: Parameters<Connection["executeRaw"]>) => guarded(connection.executeRaw(...args)),
+    })
+
+  const disarm = Effect.sync(() => {
+    left = null
+  })
+
+  return {
+    client: { reserve: Effect.map(client.reserve, faulty) },
+    arm: (statements) => {
+      left = statements
+    },
+    disarmedByCalls: (driver) => ({
+      ...driver,
+      createRun: (run) => Effect.ensuring(driver.createRun(run), disarm),
+      load: (namespace, runId) => Effect.ensuring(driver.load(namespace, runId), disarm),
+      loadOpen: (namespace, runId, paths) => Effect.ensuring(driver.loadOpen(namespace, runId, paths), disarm),
+      claim: (request) => Effect.ensuring(driver.claim(request), disarm),
+      commit: (batch) => Effect.ensuring(driver.commit(batch), disarm),
+      recordOutcome: (outcome) => Effect.ensuring(driver.recordOutcome(outcome), disarm),
+      beat: (workerId, leaseMs) => Effect.ensuring(driver.beat(workerId, leaseMs), disarm),
+      releaseWorker: (workerId) => Effect.ensuring(driver.releaseWorker(workerId), disarm),
+      unpark: (namespace, runId) => Effect.ensuring(driver.unpark(namespace, runId), disarm),
+    }),
+  }
+}

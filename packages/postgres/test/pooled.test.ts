@@ -1,0 +1,68 @@
+/** The laws through a transaction-mode pooler with two connections, under a pool of one, and under a schema of any name. */
+import { storeConformance } from "@cairn/conformance"
+import { PostgresDriver, type PostgresStoreOptions } from "@cairn/postgres"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Exit, Scope } from "effect"
+import { afterAll, beforeAll } from "vitest"
+import { query, useDatabase } from "./internal/database.js"
+import { pgBouncer } from "./internal/pgbouncer.js"
+import { newRun } from "./internal/rows.js"
+
+const database = useDatabase()
+const scope = Effect.runSync(Scope.make())
+let pooledUrl = ""
+
+beforeAll(async () => {
+  pooledUrl = await Effect.runPromise(Scope.extend(pgBouncer(database.url, 2), scope))
+}, 180_000)
+
+afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+
+const conformance = (name: string, options: () => PostgresStoreOptions) =>
+  storeConformance(name, {
+    features: ["second", "ownClock"],
+    open: Effect.suspend(() =>
+      Effect.all({ driver: PostgresDriver.make(options()), second: PostgresDriver.make(options()) }),
+    ),
+  })
+
+conformance("postgres through PgBouncer", () => ({
+  url: pooledUrl,
+  schema: "pooled",
+  listen: false,
+  maxConnections: 8,
+}))
+
+conformance("postgres with a pool of one, in a schema of any name", () => ({
+  url: database.url,
+  schema: 'my-App."x"',
+  maxConnections: 1,
+}))
+
+describe("a transaction-mode pooler", () => {
+  it.scopedLive("is one: more clients than it has connections work at once, and no session keeps a setting", () =>
+    Effect.gen(function* () {
+      const options = { url: pooledUrl, schema: "pooled", listen: false, maxConnections: 8, applicationName: "pooled" }
+      const drivers = [yield* PostgresDriver.make(options), yield* PostgresDriver.make(options)]
+      const creates = Array.from({ length: 100 }, (_, n) => drivers[n % 2]!.createRun(newRun(`run ${n}`)))
+      const created = yield* Effect.all(creates, { concurrency: "unbounded" })
+      expect(created.filter((result) => result.created)).toHaveLength(100)
+      const [row] = yield* query(
+        database,
+        "select count(*)::int as n from pg_stat_activity where datname = current_database() and application_name <> 'cairn tests' and backend_type = 'client backend' and application_name = 'pooled'",
+      )
+      expect(row!["n"]).toBeLessThanOrEqual(2)
+    }),
+  )
+
+  it.scopedLive("is heard around by a listening connection that goes to the server itself", () =>
+    Effect.gen(function* () {
+      const schema = "pooled"
+      const hearer = yield* PostgresDriver.make({ url: pooledUrl, listenUrl: database.url, schema, maxConnections: 1 })
+      const sender = yield* PostgresDriver.make({ url: pooledUrl, listen: false, schema, maxConnections: 1 })
+      const woken = new Promise<string>((resolve) => hearer.onWakeUp!(() => resolve("woken")))
+      yield* sender.createRun(newRun("heard"))
+      expect(yield* Effect.promise(() => woken)).toBe("woken")
+    }),
+  )
+})

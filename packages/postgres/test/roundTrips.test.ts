@@ -1,0 +1,77 @@
+/** How often a call goes to the server: the price of a call is the network's round trip, and an idle worker pays all day. */
+import type { CheckpointDriver } from "@cairn/core"
+import type { SqlClient } from "@effect/sql/SqlClient"
+import type { Connection } from "@effect/sql/SqlConnection"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { openDatabase } from "../src/internal/openDatabase.js"
+import { makePostgresDatabase } from "../src/internal/postgresDatabase.js"
+import { driverOver } from "../src/PostgresDriver.js"
+import { freshSchema, useDatabase } from "./internal/database.js"
+import { claimOf, leaseOf, newRun, stepCommit } from "./internal/rows.js"
+
+const database = useDatabase()
+
+/** A client that counts what its connections send. */
+const counting = (client: SqlClient) => {
+  let sent = 0
+  const counted = (connection: Connection): Connection =>
+    Object.assign(Object.create(connection) as Connection, {
+      execute: (...args: Parameters<Connection["execute"]>) => {
+        sent++
+        return connection.execute(...args)
+      },
+      executeRaw: (...args: Parameters<Connection["executeRaw"]>) => {
+        sent++
+        return connection.executeRaw(...args)
+      },
+    })
+  return { client: { reserve: Effect.map(client.reserve, counted) }, sent: () => sent }
+}
+
+const open = Effect.gen(function* () {
+  const schema = yield* freshSchema(database)
+  const { client, dialect, options } = yield* openDatabase({ url: database.url, schema, listen: false })
+  const counted = counting(client)
+  const driver = yield* driverOver(dialect, makePostgresDatabase(counted.client, dialect, options), options)
+  const trips = <A, E>(call: (driver: CheckpointDriver) => Effect.Effect<A, E>) =>
+    Effect.suspend(() => {
+      const before = counted.sent()
+      return Effect.map(call(driver), (value) => ({ value, trips: counted.sent() - before }))
+    })
+  return { driver, trips }
+})
+
+describe("round trips", () => {
+  it.scopedLive("of an idle worker are one a look, without a transaction, and four a heartbeat", () =>
+    Effect.gen(function* () {
+      const { trips } = yield* open
+      expect((yield* trips((driver) => driver.beat("worker", 600_000))).trips).toBe(4)
+      expect(yield* trips((driver) => driver.claim(claimOf("worker")))).toEqual({ value: [], trips: 1 })
+    }),
+  )
+
+  it.scopedLive("of a commit are one, for one run and for a hundred; a refused one is looked at once more", () =>
+    Effect.gen(function* () {
+      const { driver, trips } = yield* open
+      for (let n = 0; n < 100; n++) yield* driver.createRun(newRun(`run ${n}`))
+      yield* driver.beat("worker", 600_000)
+      const claimed = yield* trips((driver) => driver.claim(claimOf("worker")))
+      expect([claimed.value.length, claimed.trips]).toEqual([100, 6])
+      const leases = claimed.value.map(leaseOf)
+      expect((yield* trips((driver) => driver.commit([stepCommit(leases[0]!, 0)]))).trips).toBe(1)
+      const batch = leases.slice(1).map((lease) => stepCommit(lease, 0))
+      expect((yield* trips((driver) => driver.commit(batch))).trips).toBe(1)
+      const refused = yield* trips((driver) => driver.commit([stepCommit(leases[0]!, 0), stepCommit(leases[1]!, 1)]))
+      expect([refused.trips, refused.value.map(({ _tag }) => _tag)]).toEqual([2, ["Refused", "Committed"]])
+    }),
+  )
+
+  it.scopedLive("of a start are three, of a load four", () =>
+    Effect.gen(function* () {
+      const { trips } = yield* open
+      expect((yield* trips((driver) => driver.createRun(newRun("a")))).trips).toBe(3)
+      expect((yield* trips((driver) => driver.load("test", "a"))).trips).toBe(4)
+    }),
+  )
+})

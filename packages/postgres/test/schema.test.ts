@@ -1,0 +1,134 @@
+import { everyStatement } from "@cairn/sql"
+import { describe, expect, it } from "@effect/vitest"
+import { SqliteDriver } from "@cairn/sqlite"
+import { Effect } from "effect"
+import { existsSync } from "node:fs"
+import { openDatabase } from "../src/internal/openDatabase.js"
+import { useDatabase } from "./internal/database.js"
+
+const snapshot = new URL("schema.snapshot.txt", import.meta.url).pathname
+const database = useDatabase()
+
+const open = Effect.suspend(() => openDatabase({ url: database.url, listen: false, maxConnections: 1 }))
+
+interface ColumnRow {
+  readonly table: string
+  readonly column: string
+  readonly type: string
+  readonly collation: string | null
+  readonly required: boolean
+}
+
+/** The columns of all tables, in their order. */
+const columnsOf = Effect.promise(() =>
+  database.query<ColumnRow>(`select c.relname as "table", a.attname as "column", format_type(a.atttypid, a.atttypmod) as "type",
+  (select collname from pg_collation where oid = a.attcollation and a.attcollation <> 100) as "collation", a.attnotnull as "required"
+from pg_attribute as a join pg_class as c on c.oid = a.attrelid join pg_namespace as n on n.oid = c.relnamespace
+where n.nspname = 'cairn' and c.relkind = 'r' and a.attnum > 0 and not a.attisdropped order by c.relname, a.attnum`),
+)
+
+const indexesOf = Effect.promise(() =>
+  database.query<{ readonly definition: string }>(
+    `select indexdef as "definition" from pg_indexes where schemaname = 'cairn' order by tablename, indexname`,
+  ),
+)
+
+describe("the schema", () => {
+  it.scopedLive("is the one that is written down beside this test", () =>
+    Effect.gen(function* () {
+      expect(existsSync(snapshot)).toBe(true)
+      yield* open
+      const columns = yield* columnsOf
+      const indexes = yield* indexesOf
+      expect(new Set(columns.map(({ table }) => table)).size).toBe(6)
+      expect(indexes).toHaveLength(10)
+      const lines = [
+        ...columns.map(({ collation, column, required, table, type }) =>
+          [`${table}.${column}`, type, ...(collation === null ? [] : [`collate ${collation}`])]
+            .concat(required ? ["not null"] : [])
+            .join(" "),
+        ),
+        ...indexes.map(({ definition }) => definition),
+      ]
+      yield* Effect.promise(() => expect(`${lines.join("\n")}\n`).toMatchFileSnapshot(snapshot))
+    }),
+  )
+
+  it.scopedLive("has the tables, columns, nullability and uniqueness of the one in SQLite", () =>
+    Effect.gen(function* () {
+      yield* open
+      const ours = (yield* columnsOf).map(({ column, required, table }) => `${table}.${column}${required ? "!" : ""}`)
+      const sqlite = tablesOf(SqliteDriver.migrationScript())
+      const theirs = sqlite.flatMap(({ columns, table }) => columns.map((column) => `${table}.${column}`))
+      expect(theirs.length).toBeGreaterThan(50)
+      expect([...ours].sort()).toEqual([...theirs].sort())
+      const keys = (yield* indexesOf).flatMap(({ definition }) => {
+        const [, table, columns] =
+          /^CREATE UNIQUE INDEX \w+ ON cairn\.(\w+) USING btree \((.+)\)$/.exec(definition) ?? []
+        return table === undefined ? [] : [`${table} (${columns})`]
+      })
+      expect(keys.sort()).toEqual(sqlite.map(({ key, table }) => `${table} (${key})`).sort())
+    }),
+  )
+})
+
+/** Reads the tables out of SQLite's script: one line a column, `!` for one that may not be null. */
+const tablesOf = (script: string) =>
+  [...script.matchAll(/create table cairn_(\w+) \(\n([^;]+?)\n\) strict/g)].map(([, table = "", body = ""]) => {
+    const lines = body.split(",\n").map((line) => line.trim())
+    const [key = ""] = lines.slice(-1)
+    return {
+      table,
+      columns: lines.slice(0, -1).map((line) => `${line.split(" ")[0]}${line.endsWith(" not null") ? "!" : ""}`),
+      key: key.replace(/^primary key \((.+)\)$/, "$1"),
+    }
+  })
+
+interface Plan {
+  readonly "Node Type": string
+  readonly "Relation Name"?: string
+  readonly "Index Name"?: string
+  readonly Plans?: ReadonlyArray<Plan>
+}
+
+const nodes = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodes)]
+
+describe("query plans", () => {
+  const planOf = (text: string, params: ReadonlyArray<unknown>) =>
+    Effect.promise(async () => {
+      // Asked whether an index can be used, not whether it pays for tables without a row.
+      await database.query("set enable_seqscan = off")
+      const [row] = await database.query<{ "QUERY PLAN": readonly [{ readonly Plan: Plan }] }>(
+        `explain (format json) ${text}`,
+        params,
+      )
+      return nodes(row!["QUERY PLAN"][0].Plan)
+    })
+
+  it.scopedLive("every statement reaches every table through an index", () =>
+    Effect.gen(function* () {
+      const { dialect } = yield* open
+      const statements = Object.entries(everyStatement(dialect))
+      expect(statements.length).toBeGreaterThan(18)
+      for (const [name, { params, text }] of statements) {
+        const plan = yield* planOf(text, params)
+        expect(
+          plan.some((node) => node["Index Name"] !== undefined),
+          `${name} uses no index`,
+        ).toBe(true)
+        expect(
+          plan.filter((node) => node["Node Type"] === "Seq Scan").map((node) => node["Relation Name"]),
+          name,
+        ).toEqual([])
+      }
+    }),
+  )
+
+  it.scopedLive("a full scan would be noticed", () =>
+    Effect.gen(function* () {
+      yield* open
+      const plan = yield* planOf("select * from cairn.run where cursor = $1", ["x"])
+      expect(plan.map((node) => node["Node Type"])).toContain("Seq Scan")
+    }),
+  )
+})

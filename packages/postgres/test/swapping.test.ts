@@ -1,0 +1,74 @@
+/** One test body, three stores: a line decides where runs are kept. */
+import {
+  Cairn,
+  MemoryStore,
+  NotPerformed,
+  OnUnknown,
+  Operation,
+  Workflow,
+  type CheckpointStore,
+  type StoreError,
+} from "@cairn/core"
+import { PostgresStore } from "@cairn/postgres"
+import { SqliteStore } from "@cairn/sqlite"
+import { Effect, Schema, type Layer } from "effect"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import path from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { useDatabase } from "./internal/database.js"
+
+const database = useDatabase()
+let folder = ""
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), "cairn-swapping-"))
+})
+
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+const Charge = Operation.make("payments.charge", {
+  payload: Schema.Struct({ customer: Schema.String, cents: Schema.Int }),
+  success: Schema.Struct({ id: Schema.String }),
+  onUnknown: OnUnknown.retryWithKey({ keyWindow: "24 hours" }),
+  timeout: "5 seconds",
+})
+
+const invoice = Workflow.make("invoice", { version: 1, input: Schema.Struct({ customer: Schema.String }) })
+  .step("price", { effects: [], output: Schema.Int }, ({ input }) => input.customer.length * 100)
+  .perform("charge", Charge, {
+    payload: ({ input, results }) => ({ customer: input.customer, cents: results.price }),
+    retry: { times: 2 },
+  })
+  .output(Schema.String, ({ results }) => `${results.charge.id} for ${results.price}`)
+  .compile()
+
+const stores: Readonly<Record<string, () => Layer.Layer<CheckpointStore, StoreError>>> = {
+  memory: () => MemoryStore.layer,
+  SQLite: () => SqliteStore.layer({ filename: path.join(folder, "runs.sqlite") }),
+  Postgres: () => PostgresStore.layer({ url: database.url }),
+}
+
+describe("one workflow, the same on every store", () => {
+  it.each(Object.keys(stores))("runs on %s", async (name) => {
+    const sent: Array<string> = []
+    const charge = Charge.toLayer(({ cents }, { idempotencyKey }) => {
+      sent.push(idempotencyKey)
+      return sent.length === 1
+        ? Effect.fail(new NotPerformed({ problem: "the provider is busy" }))
+        : Effect.succeed({ id: `charge of ${cents}` })
+    })
+    const cairn = await Cairn.open({ store: stores[name]!(), workflows: [invoice], handlers: charge })
+    try {
+      const run = await cairn.start(invoice, { customer: "ada" }, { runId: "one" })
+      expect(await run.result()).toBe("charge of 300 for 300")
+      expect(sent).toEqual(["default/one/charge#0", "default/one/charge#1"])
+      // Attached to, not run again.
+      const again = await cairn.start(invoice, { customer: "ada" }, { runId: "one" })
+      expect(await again.result()).toBe("charge of 300 for 300")
+      expect(sent).toHaveLength(2)
+    } finally {
+      await cairn.close()
+    }
+  })
+})
