@@ -25,7 +25,7 @@ import type { AnyEffect, Transaction } from "../dsl/Effects.js"
 import type { checkJson } from "../dsl/internal/jsonSide.js"
 import type { AnyOperation, External, performs } from "../dsl/Operation.js"
 import type { Unvalidated } from "../dsl/Output.js"
-import type { StepOptions } from "../dsl/StepOptions.js"
+import type { RetryOptions, StepOptions } from "../dsl/StepOptions.js"
 import type { AnySchema, givenOf, typeOf } from "../model/Codec.js"
 import type { optionalNotMarked, undeclaredOperation } from "../model/DiagnosticCode.js"
 import type { Workflow } from "./Workflow.js"
@@ -166,10 +166,14 @@ export interface PerformSpec<
   readonly optional?: Optional
   /** A declared failure becomes a value, and the run goes on. */
   readonly settle?: Settle
-  /** What takes the effect back when the run fails later. */
+  /**
+   * What takes the effect back when the run fails later. Compensations run in reverse order, each a step of its own; one
+   * that fails for good (after 5 retries, unless `retry` says otherwise) parks the run with what is left undone.
+   */
   readonly compensate?: {
     readonly operation: External<any, UP, any, any, UN>
     readonly payload: (context: Ctx & { readonly result: A }) => NoInfer<UP>
+    readonly retry?: RetryOptions
   }
 }
 

@@ -6,7 +6,7 @@ import type { AnySchema } from "../model/Codec.js"
 import type { Diagnostic } from "../model/DiagnosticCode.js"
 import type { AnyEffect } from "./Effects.js"
 import type { AnyOperation } from "./Operation.js"
-import type { StepOptions } from "./StepOptions.js"
+import type { RetryOptions, StepOptions } from "./StepOptions.js"
 
 /** The arguments of a step's function, without their types. */
 export interface UntypedContext {
@@ -30,7 +30,11 @@ export interface PerformNode {
   readonly payload: (context: any) => unknown
   readonly optional: boolean
   readonly settle: boolean
-  readonly compensate: { readonly operation: AnyOperation; readonly payload: (context: any) => unknown } | null
+  readonly compensate: {
+    readonly operation: AnyOperation
+    readonly payload: (context: any) => unknown
+    readonly retry?: RetryOptions
+  } | null
   readonly options: StepOptions
 }
 

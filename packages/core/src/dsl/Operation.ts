@@ -109,6 +109,10 @@ export interface Operation<Name extends string, P, A, E = never> extends Externa
   /**
    * Provides the handler. It may return an Effect or a Promise. A declared failure or `NotPerformed` says that nothing
    * happened; anything else that goes wrong leaves the outcome unknown, and `onUnknown` resolves it.
+   *
+   * *Errors.* Never answer `NotPerformed` to a 409 (the key's first request is still under way) or a 422 (the key was
+   * used with another payload): it would move the generation on, and the next key could perform a second time. Throw
+   * instead.
    */
   readonly toLayer: <R = never>(
     handler: (payload: P, context: HandlerContext) => Effect.Effect<A, E | NotPerformed, R> | Promise<A>,

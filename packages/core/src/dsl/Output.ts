@@ -1,7 +1,8 @@
 /** Outputs whose shape is not known to the compiler: a model's answer, a parsed text. The gate decodes them. */
 
-/** Survives two copies of the package. */
+/** Both survive two copies of the package. */
 const TypeId: unique symbol = Symbol.for("@cairn/core/Output/Unvalidated") as never
+const UnparsedTypeId: unique symbol = Symbol.for("@cairn/core/Output/UnparsedText") as never
 
 /**
  * A value of unknown shape. The step's schema decodes it from its encoded side before anything is committed.
@@ -38,18 +39,22 @@ export const Output = {
     try {
       return { [TypeId]: true, raw: JSON.parse(text) as unknown }
     } catch (error) {
-      return { [TypeId]: true, raw: new UnparsedText(text, (error as Error).message) }
+      return { [TypeId]: true, raw: unparsedText(text, (error as Error).message) }
     }
   },
 } as const
 
 /** What stands for text that was no JSON, until the gate refuses it. */
-export class UnparsedText {
-  constructor(
-    readonly text: string,
-    readonly problem: string,
-  ) {}
+export interface UnparsedText {
+  readonly [UnparsedTypeId]: true
+  readonly text: string
+  readonly problem: string
 }
+
+const unparsedText = (text: string, problem: string): UnparsedText => ({ [UnparsedTypeId]: true, text, problem })
+
+export const isUnparsedText = (value: unknown): value is UnparsedText =>
+  typeof value === "object" && value !== null && UnparsedTypeId in value
 
 export const isUnvalidated = (value: unknown): value is Unvalidated =>
   typeof value === "object" && value !== null && TypeId in value

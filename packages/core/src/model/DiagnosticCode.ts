@@ -128,6 +128,9 @@ export const fragmentNameTaken = <Step extends string>(step: Step): fragmentName
 export const operationNameTaken = (operation: string): string =>
   `CRN104: operation name '${operation}' stands for two different operations; their handlers could not be told apart, rename one`
 
+export const workflowGivenTwice = (workflow: string, version: number): string =>
+  `CRN104: workflow '${workflow}' version ${version} is given twice; its runs could not be told apart, leave one out or give it another name or version`
+
 export const nameUnusable = (what: string, name: string, reason: string): string =>
   `CRN104: ${what} ${JSON.stringify(name)} cannot be used: ${reason}`
 

@@ -202,10 +202,15 @@ export type ParkReason =
   | "IntentMismatch"
   /** The code cannot interpret what an earlier version committed. */
   | "IncompatibleCheckpoint"
-  /** An output kept failing its schema and the step says `onInvalid: { then: "review" }`. */
+  /**
+   * An output kept failing its schema and the step says `onInvalid: { then: "review" }`; or an operation was performed
+   * and its answer does not fit its schema. The raw value stands in the attempt's record.
+   */
   | "OutputInvalid"
   /** The run brought its worker down again and again, without progress (law X12). */
   | "TooManyRecoveries"
+  /** The run fails, and an operation that takes an earlier one back failed as well. */
+  | "CompensationFailed"
 
 /**
  * The run is parked for a person: it has not failed, and it will not go on by itself.
@@ -230,6 +235,11 @@ export class RunParked extends Data.TaggedError("RunParked")<{
 /**
  * The operation is known not to have happened: the provider refused it before it did anything, or it was never sent.
  * Handlers fail with it so that the step may be tried again under a new key.
+ *
+ * *Errors.* Only for what surely did nothing (a 429, a refused connection). A 409 (the key's first request is still under
+ * way) or a 422 (the key was used with another payload) is not `NotPerformed`: the key's own request may have happened,
+ * and under the next generation's key it could happen twice. Throw those: the outcome is then unknown, and `onUnknown`
+ * resolves it under the same key.
  *
  * @example
  * ```ts

@@ -40,7 +40,8 @@ export interface PlanOperation {
  * One step of a plan.
  *
  * *Shape.* `path` is the escaped name under which it is stored. `output` is a JSON Schema of what is stored. `retry` and
- * `onInvalid` have every default filled in; `timeoutMs` is null for no limit.
+ * `onInvalid` have every default filled in; `timeoutMs` is null for no limit. `compensate` is the step that takes this one
+ * back when the run fails later; null where nothing does.
  *
  * @category models
  * @since 0.1.0
@@ -53,7 +54,7 @@ export interface PlanNode {
   readonly operations: ReadonlyArray<PlanOperation>
   readonly optional: boolean
   readonly settle: boolean
-  readonly compensate: string | null
+  readonly compensate: PlanNode | null
   readonly output: object
   readonly timeoutMs: number | null
   readonly retry: { readonly times: number; readonly delayMs: number; readonly maxDelayMs: number }

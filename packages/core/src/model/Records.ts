@@ -140,8 +140,8 @@ export interface EffectRecord {
  * One attempt that did not commit.
  *
  * *Shape.* `kind`: `failed` (the step failed), `refused` (its operation is known not to have happened: this attempt
- * accounts for one generation), `rejected` (its output failed the gate; `output` is the raw output as JSON, where it has
- * one). `retryAt`: when the next attempt is due; null if this was the last.
+ * accounts for one generation), `rejected` (its output failed the gate, or its operation's answer did not fit; `output`
+ * is what was refused, as JSON where it has one). `retryAt`: when the next attempt is due; null if this was the last.
  *
  * @category models
  * @since 0.1.0

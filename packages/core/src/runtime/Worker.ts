@@ -60,8 +60,11 @@ export class Worker extends Context.Tag("@cairn/core/Worker")<
    * Runs workflows in the background while the layer lives. It asks for what the workflows need: handlers of their
    * operations and services of their steps.
    *
-   * *Errors.* `CompileError`: a workflow does not compile, or the store lacks what it needs. `InvalidId`: the namespace.
-   * `StoreError`: the store is away.
+   * *Errors.* `CompileError`: a workflow does not compile, two share a name and version, or something that one needs is
+   * missing. `InvalidId`: the namespace. `StoreError`: the store is away.
+   *
+   * It logs what people should know. Effect's default logger writes to standard output; where that is a protocol (MCP,
+   * LSP), provide `Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.stringLogger))`.
    *
    * @example
    * ```ts

@@ -17,8 +17,9 @@
  * - **D7** Only these are claimed: `pending` runs; `sleeping` and `waiting` ones whose `wakeAt` has come; `running` ones
  *   that nobody holds or whose owner's lease has ended. Never the run of a live owner, never a workflow or version that
  *   was not asked for, never a run of another namespace.
- * - **D8** All times are the store's clock, read when the statement runs. A worker whose own lease has ended claims
- *   nothing until it beats again. The last beat says until when a lease lasts, also where that is sooner.
+ * - **D8** All times are the store's clock, read when the statement runs, in whole milliseconds; parts of one are rounded
+ *   up. A worker whose own lease has ended claims nothing until it beats again. The last beat says until when a lease
+ *   lasts, also where that is sooner.
  * - **D9** `recordOutcome` needs no fence. It matches key, payload hash and claim token and writes only over `intended`;
  *   the first writer wins.
  * - **D10** Text comes back unit for unit: ids, paths and payloads with any character that the contract lets through.
@@ -35,8 +36,10 @@
  * - **D16** A commit that adds a step sets `recoveries` to 0, and so does `unpark`.
  * - **D17** A settled effect (any state but `intended`) is never changed, by no commit and no `recordOutcome`: the rest of
  *   such a commit goes through.
- * - **D18** With the capability `notify`, a `createRun` that created and an `unpark` that succeeded, by any process, call the
- *   listeners of `onWakeUp`, and no earlier than a claim can find the run. A call may be lost or come for nothing.
+ * - **D18** With the capability `notify`, each act by which runs become claimable at once, by any process, calls the listeners
+ *   of `onWakeUp` once, and no earlier than a claim can find the runs: a `createRun` that created, an `unpark` that
+ *   succeeded, a `releaseWorker` that gave up a running run. Nothing else does, and no call that failed. What is called
+ *   while a connection is down is lost; the listeners are called once when it is back.
  */
 import type * as Effect from "effect/Effect"
 import type { StoreError } from "../model/Errors.js"

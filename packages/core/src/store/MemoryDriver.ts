@@ -244,7 +244,7 @@ const writeStepsAndAttempts = (run: StoredRun, commit: CommitRows, now: number):
       kind: attempt.kind,
       error: attempt.error,
       output: attempt.output,
-      retryAt: attempt.retryInMs === null ? null : now + attempt.retryInMs,
+      retryAt: attempt.retryInMs === null ? null : now + Math.ceil(attempt.retryInMs),
       endedAt: now,
     })
   }
@@ -266,7 +266,7 @@ const commitOne = (data: Data, commit: CommitRows, now: number): CommitResult =>
     output: patch.output,
     failure: patch.failure,
     parked: patch.parked,
-    wakeAt: patch.wakeInMs === null ? null : now + patch.wakeInMs,
+    wakeAt: patch.wakeInMs === null ? null : now + Math.ceil(patch.wakeInMs),
     leaseOwner: patch.release ? null : run.row.leaseOwner,
     claimToken: patch.release ? null : run.row.claimToken,
     // D16
@@ -313,7 +313,7 @@ const findEffect = (data: Data, key: Parameters<CheckpointDriver["findEffect"]>[
 }
 
 const beat = (data: Data, workerId: string, leaseMs: number, now: number) => {
-  const until = now + leaseMs
+  const until = now + Math.ceil(leaseMs)
   data.workers.set(workerId, until)
   const leases: Array<Lease> = []
   for (const { row } of allRuns(data)) {
@@ -389,7 +389,7 @@ export const MemoryDriver = {
   /**
    * Makes an empty store of its own. Its clock is Effect's, so that `TestClock` moves leases and wake times.
    *
-   * *Laws.* D1 to D17.
+   * *Laws.* D1 to D18.
    */
   make: (): Effect.Effect<CheckpointDriver> =>
     Effect.sync(() => driverOver({ namespaces: new Map(), workers: new Map() })),

@@ -400,7 +400,7 @@ describe("a plan", () => {
           ],
           optional: false,
           settle: false,
-          compensate: "payments.refund",
+          compensate: { path: "send/compensate", operations: [{ name: "payments.refund" }], retry: { times: 5 } },
         },
       ],
     })

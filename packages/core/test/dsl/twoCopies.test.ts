@@ -1,10 +1,12 @@
 /** Two copies of the package in one process: a library was built with another one, or a bundler took both. */
-import { Effect, Either, Schema } from "effect"
+import { Effect, Either, Layer, Logger, Schema } from "effect"
 import { describe, expect, it, vi } from "vitest"
 import * as first from "../../src/index.js"
 
 vi.resetModules()
 const second = await import("../../src/index.js")
+
+const quiet = Logger.remove(Logger.defaultLogger)
 
 describe("two copies of the package", () => {
   it("are two", () => {
@@ -34,5 +36,27 @@ describe("two copies of the package", () => {
     )
     expect(caught).toBe("")
     expect(new second.NotPerformed({ problem: "busy" })._tag).toBe(new first.NotPerformed({ problem: "busy" })._tag)
+  })
+
+  it("refuse text that the other one found to be no JSON, and keep it as it was", async () => {
+    const workflow = first.Workflow.make("w", { version: 1, input: Schema.Null })
+      .step(
+        "ask",
+        { effects: [], output: Schema.Struct({ cents: Schema.Int }), onInvalid: { retries: 0, then: "review" } },
+        () => second.Output.json("Sure! {"),
+      )
+      .compile()
+    const program = Effect.gen(function* () {
+      const handle = yield* first.Cairn.start(workflow, null, { runId: "r" })
+      const error = yield* Effect.flip(handle.result)
+      const store = yield* first.CheckpointStore
+      const { attempts } = yield* store.loadOpen("default", "r", ["ask"])
+      return { error, kept: attempts.map(({ output }) => output) }
+    })
+    const live = first.Worker.layer({ workflows: [workflow] }).pipe(Layer.provideMerge(first.MemoryStore.layer))
+    const { error, kept } = await Effect.runPromise(program.pipe(Effect.provide(live), Effect.provide(quiet)))
+    expect(error).toMatchObject({ _tag: "RunParked", reason: "OutputInvalid" })
+    expect(error.message).toContain("it is no JSON")
+    expect(kept).toEqual([JSON.stringify("Sure! {")])
   })
 })

@@ -1,7 +1,7 @@
 /** `decide`: the same plan and records give the same decision, and never one that would do a committed step again. */
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import type { AttemptRecord, EffectRecord, RunStatus, StepRecord } from "../../src/index.js"
+import type { AttemptRecord, EffectRecord, FailureRecord, RunStatus, StepRecord } from "../../src/index.js"
 import { escapeSegment } from "../../src/index.js"
 import { effectOf, type Plan, type PlanEffect, type PlanNode } from "../../src/model/Plan.js"
 import { decide, type Records } from "../../src/runtime/internal/decide.js"
@@ -82,12 +82,14 @@ const group = <A extends { readonly path: string }>(rows: ReadonlyArray<A>): Rea
 const records = (of: {
   readonly status?: RunStatus
   readonly samePlan?: boolean
+  readonly failure?: FailureRecord
   readonly steps?: ReadonlyArray<StepRecord>
   readonly effects?: ReadonlyArray<EffectRecord>
   readonly attempts?: ReadonlyArray<AttemptRecord>
 }): Records => ({
   status: of.status ?? "running",
   samePlan: of.samePlan ?? true,
+  failure: of.failure ?? null,
   steps: new Map((of.steps ?? []).map((row) => [row.path, row])),
   effects: group(of.effects ?? []),
   attempts: group(of.attempts ?? []),

@@ -1,50 +1,12 @@
-/** Workers: what they claim, how they stop, and how they bear a store that is away. */
-import { afterEach, describe, expect, it, vi } from "@effect/vitest"
-import { Clock, Deferred, Effect, Exit, Layer, Schema, Scope } from "effect"
-import { Cairn, CompileError, StoreError, Worker, Workflow, type AnyWorkflow } from "../../src/index.js"
-import {
-  intercepted,
-  makeBench,
-  quiet,
-  refuseUnhandled,
-  startWorker,
-  storeLayer,
-  withWorker,
-  type Bench,
-} from "./support/bench.js"
-import { Charge, chargeAt, Provider } from "./support/operations.js"
-import { makeVirtualClock } from "./support/virtualClock.js"
+/** Workers: what they claim, and what they ask for before they start. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { Cairn, CompileError, Worker } from "../../src/index.js"
+import { adding, input, make, row, start, test } from "./support/adding.js"
+import { makeBench, refuseUnhandled, startWorker, storeLayer, withWorker } from "./support/bench.js"
+import { Charge } from "./support/operations.js"
 
 refuseUnhandled()
-afterEach(() => {
-  vi.restoreAllMocks()
-})
-
-const Input = Schema.Struct({ a: Schema.Int, b: Schema.Int })
-const make = (name: string, version = 1): any => (Workflow.make as any)(name, { version, input: Input })
-const input = { a: 1, b: 2 }
-
-const adding = (name = "adding", version = 1): AnyWorkflow =>
-  make(name, version)
-    .step("sum", { effects: [], output: Schema.Int }, ({ input: { a, b } }: any) => a + b)
-    .output(Schema.Int, ({ results }: any) => results.sum)
-    .compile()
-
-const start = (bench: Bench, workflow: AnyWorkflow, runId: string, given: unknown = input) =>
-  Effect.provide(Cairn.start(workflow, given, { runId }), storeLayer(bench.store))
-
-const test = (title: string, body: (bench: Bench) => Effect.Effect<void, any, any>) =>
-  it.live(
-    title,
-    () =>
-      Effect.flatMap(makeBench, body).pipe(
-        Effect.scoped,
-        Effect.provide(quiet),
-        Effect.withClock(makeVirtualClock()),
-      ) as Effect.Effect<void, any>,
-  )
-
-const row = (bench: Bench, runId: string) => Effect.map(bench.driver.findRun("default", runId), (found) => found!)
 
 describe("claims", () => {
   test("leave workflows and versions alone that the worker does not know", (bench) =>
@@ -99,295 +61,6 @@ describe("claims", () => {
     }))
 })
 
-describe("starting the same id", () => {
-  test("twenty times at once is one run", (bench) =>
-    Effect.gen(function* () {
-      const provider = new Provider()
-      const workflow = make("paying")
-        .perform("pay", Charge, { payload: () => ({ customer: "ada", cents: 1 }) })
-        .output(Schema.String, ({ results }: any) => results.pay.id)
-        .compile()
-      yield* startWorker(bench.store, { workflows: [workflow] }, chargeAt(provider))
-      const started = yield* Effect.forEach(
-        Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? { a: 1, b: 2 } : { b: 2, a: 1 })),
-        (given) =>
-          Effect.gen(function* () {
-            const handle = yield* start(bench, workflow, "r", given)
-            return [handle.created, yield* handle.result]
-          }),
-        { concurrency: "unbounded" },
-      )
-      expect(started.filter(([created]) => created)).toHaveLength(1)
-      expect(new Set(started.map(([, result]) => result))).toEqual(new Set(["ch_1"]))
-      expect(provider.calls).toHaveLength(1)
-    }))
-
-  test("with another workflow or input is a typed conflict that leaves the run alone", (bench) =>
-    Effect.gen(function* () {
-      yield* start(bench, adding(), "r")
-      const before = yield* row(bench, "r")
-      expect(yield* Effect.flip(start(bench, adding(), "r", { a: 1, b: 3 }))).toMatchObject({
-        _tag: "RunConflict",
-        reason: "InputDiffers",
-      })
-      expect(yield* Effect.flip(start(bench, adding("other"), "r"))).toMatchObject({
-        _tag: "RunConflict",
-        reason: "WorkflowDiffers",
-      })
-      const attach = Effect.provide(Cairn.attach(adding("other"), { runId: "r" }), storeLayer(bench.store))
-      expect(yield* Effect.flip(attach)).toMatchObject({ _tag: "RunConflict" })
-      const nobody = Effect.provide(Cairn.attach(adding(), { runId: "nobody" }), storeLayer(bench.store))
-      expect(yield* Effect.flip(nobody)).toMatchObject({ _tag: "RunNotFound" })
-      expect(yield* row(bench, "r")).toEqual(before)
-    }))
-
-  test("with an unusable id or input is refused before anything is stored", (bench) =>
-    Effect.gen(function* () {
-      for (const runId of ["", "a\u0000b", "\ud800", "x".repeat(256)]) {
-        expect(yield* Effect.flip(start(bench, adding(), runId))).toMatchObject({ _tag: "InvalidId" })
-      }
-      const refused = start(bench, adding(), "r", { a: 1, b: "2" })
-      expect(yield* Effect.flip(refused)).toMatchObject({ _tag: "InvalidValue", field: ".b" })
-      expect(yield* bench.driver.findRun("default", "r")).toBeNull()
-    }))
-
-  test("for ids that objects treat specially are runs like any other", (bench) =>
-    Effect.gen(function* () {
-      const workflow = adding()
-      yield* startWorker(bench.store, { workflows: [workflow] })
-      for (const runId of ["__proto__", "constructor", "prototype", "a/b", "a#1", " "]) {
-        expect(yield* (yield* start(bench, workflow, runId)).result).toBe(3)
-      }
-      expect(({} as any).status).toBeUndefined()
-    }))
-})
-
-describe("a worker that stops", () => {
-  const long = (log: Array<string>, duration: string): AnyWorkflow =>
-    make("long")
-      .step("first", { effects: [], output: Schema.Null }, () =>
-        Effect.sync(() => log.push("begun")).pipe(
-          Effect.zipRight(Effect.sleep(duration as never)),
-          Effect.zipRight(Effect.sync(() => log.push("ended"))),
-          Effect.onInterrupt(() => Effect.sync(() => log.push("interrupted"))),
-          Effect.as(null),
-        ),
-      )
-      .step("second", { effects: [], output: Schema.Null }, () => {
-        log.push("second")
-        return null
-      })
-      .compile()
-
-  const stopping = (bench: Bench, workflow: AnyWorkflow, log: ReadonlyArray<string>, options: object = {}) =>
-    Effect.gen(function* () {
-      const scope = yield* Scope.make()
-      yield* Scope.extend(startWorker(bench.store, { workflows: [workflow], concurrency: 1, ...options }), scope)
-      yield* start(bench, workflow, "r")
-      yield* Effect.repeat(Effect.sleep(10), { until: () => log.length > 0 })
-      yield* start(bench, workflow, "waiting")
-      const asked = yield* Clock.currentTimeMillis
-      yield* Scope.close(scope, Exit.void)
-      return (yield* Clock.currentTimeMillis) - asked
-    })
-
-  test("lets the step under way end, begins no other, and claims nothing", (bench) =>
-    Effect.gen(function* () {
-      const log: Array<string> = []
-      const tookMs = yield* stopping(bench, long(log, "5 seconds"), log)
-      expect(log).toEqual(["begun", "ended"])
-      expect(tookMs).toBeLessThan(6_000)
-      expect((yield* row(bench, "waiting")).fence).toBe(0)
-      const run = yield* row(bench, "r")
-      expect([run.status, run.leaseOwner, run.recoveries]).toEqual(["pending", null, 0])
-    }))
-
-  test("interrupts a step that takes longer than it may wait, and gives its run back", (bench) =>
-    Effect.gen(function* () {
-      const log: Array<string> = []
-      const tookMs = yield* stopping(bench, long(log, "1 hour"), log, { drain: "2 seconds" })
-      expect(log).toEqual(["begun", "interrupted"])
-      expect(tookMs).toBeLessThan(4_000)
-      expect((yield* row(bench, "r")).status).toBe("pending")
-      expect((yield* bench.driver.load("default", "r"))!.steps).toEqual([])
-    }))
-
-  test("leaves its runs to another, which takes them at once and not as recoveries", (bench) =>
-    Effect.gen(function* () {
-      const log: Array<string> = []
-      const workflow = long(log, "5 seconds")
-      yield* stopping(bench, workflow, log)
-      const asked = yield* Clock.currentTimeMillis
-      yield* startWorker(bench.store, { workflows: [workflow] })
-      const handle = yield* Effect.provide(Cairn.attach(workflow, { runId: "r" }), storeLayer(bench.store))
-      yield* handle.result
-      // Far less than a lease.
-      expect((yield* Clock.currentTimeMillis) - asked).toBeLessThan(3_000)
-      expect(log.filter((entry) => entry === "second")).toHaveLength(1)
-      expect((yield* row(bench, "r")).recoveries).toBe(0)
-    }))
-
-  test("records what it knows of an operation that is interrupted after its answer", (bench) =>
-    Effect.gen(function* () {
-      const provider = new Provider()
-      const answered = yield* Deferred.make<void>()
-      const paying = (then: Effect.Effect<void>): AnyWorkflow =>
-        make("paying")
-          .step("pay", { effects: [Charge], output: Schema.Null }, () =>
-            Effect.as(Effect.zipRight(Charge.perform({ customer: "ada", cents: 1 }), then), null),
-          )
-          .compile()
-      const stalls = paying(Effect.zipRight(Deferred.succeed(answered, undefined), Effect.never))
-      const scope = yield* Scope.make()
-      const stopped = startWorker(bench.store, { workflows: [stalls], drain: 0 }, chargeAt(provider))
-      yield* Scope.extend(stopped, scope)
-      const handle = yield* start(bench, stalls, "r")
-      yield* Deferred.await(answered)
-      yield* Scope.close(scope, Exit.void)
-      const effect = yield* bench.driver.findEffect({ namespace: "default", runId: "r", path: "pay", generation: 0 })
-      expect(effect?.state).toBe("succeeded")
-      yield* startWorker(bench.store, { workflows: [paying(Effect.void)] }, chargeAt(provider))
-      yield* handle.result
-      expect(provider.calls).toHaveLength(1)
-    }))
-
-  test("does not wait for a run that sleeps", (bench) =>
-    Effect.gen(function* () {
-      const workflow = make("sleeping")
-        .step("s", { effects: [], output: Schema.Null, retry: { times: 1, delay: "50 seconds" } }, () =>
-          Effect.fail("no"),
-        )
-        .compile()
-      const scope = yield* Scope.make()
-      yield* Scope.extend(startWorker(bench.store, { workflows: [workflow] }), scope)
-      yield* start(bench, workflow, "r")
-      yield* Effect.repeat(Effect.zipRight(Effect.sleep(10), row(bench, "r")), {
-        until: ({ status }) => status === "sleeping",
-      })
-      const asked = yield* Clock.currentTimeMillis
-      yield* Scope.close(scope, Exit.void)
-      expect((yield* Clock.currentTimeMillis) - asked).toBeLessThan(2_000)
-      expect((yield* row(bench, "r")).status).toBe("sleeping")
-    }))
-
-  test("does not wait for a store that has stopped answering", (bench) =>
-    Effect.gen(function* () {
-      let away = false
-      const store = intercepted(bench.store, () => (away ? Effect.never : Effect.void))
-      const scope = yield* Scope.make()
-      yield* Scope.extend(startWorker(store, { workflows: [adding()] }), scope)
-      yield* Effect.sleep("2 seconds")
-      away = true
-      yield* Effect.sleep("1 minute")
-      const asked = yield* Clock.currentTimeMillis
-      yield* Scope.close(scope, Exit.void)
-      expect((yield* Clock.currentTimeMillis) - asked).toBeLessThan(15_000)
-    }))
-})
-
-describe("a store that fails", () => {
-  const failing = (bench: Bench, fails: (method: string) => StoreError["reason"] | null) =>
-    intercepted(bench.store, (method) =>
-      Effect.suspend(() => {
-        const reason = fails(method)
-        return reason === null
-          ? Effect.void
-          : Effect.fail(new StoreError({ reason, operation: method, problem: "test" }))
-      }),
-    )
-
-  for (const reason of ["Busy", "Unavailable"] as const) {
-    for (const method of ["load", "commit", "findRun", "claim", "beat"]) {
-      test(`${reason} at ${method} for a while is waited out`, (bench) =>
-        Effect.gen(function* () {
-          let left = 0
-          const store = failing(bench, (called) => (called === method && left-- > 0 ? reason : null))
-          const workflow = make("three")
-            .step("a", { effects: [], output: Schema.Null }, () => null)
-            .step("b", { effects: [], output: Schema.Int }, ({ input: { a, b } }: any) => a + b)
-            .output(Schema.Int, ({ results }: any) => results.b)
-            .compile()
-          yield* startWorker(store, { workflows: [workflow] })
-          left = 4
-          const handle = yield* Effect.provide(Cairn.start(workflow, input, { runId: "r" }), storeLayer(store))
-          expect(yield* handle.result).toBe(3)
-          // By the claim that began it: it was never given back.
-          const { fence, recoveries } = yield* row(bench, "r")
-          expect([fence, recoveries]).toEqual([1, 0])
-        }))
-    }
-  }
-
-  for (const reason of ["Full", "Corrupt", "Permission", "Unknown"] as const) {
-    for (const method of ["load", "commit"]) {
-      test(`${reason} at ${method} ends the run's fiber alone, and the run goes on once the store is well`, (bench) =>
-        Effect.gen(function* () {
-          let broken: string | null = "sick"
-          const store = failing(bench, (called) => (called === method && broken === "sick" ? reason : null))
-          yield* startWorker(store, { workflows: [adding()] })
-          const handle = yield* start(bench, adding(), "sick")
-          yield* Effect.sleep("15 seconds")
-          expect((yield* bench.driver.load("default", "sick"))!.steps).toEqual([])
-          expect((yield* row(bench, "sick")).status).not.toBe("failed")
-          broken = null
-          const healthy = yield* start(bench, adding(), "healthy")
-          expect(yield* healthy.result).toBe(3)
-          expect(yield* handle.result).toBe(3)
-        }))
-    }
-  }
-
-  test("that never answers one heartbeat does not stop the heart: the next ones are answered", (bench) =>
-    Effect.gen(function* () {
-      const clock = yield* Clock.clockWith(Effect.succeed)
-      const startedAt = clock.unsafeCurrentTimeMillis()
-      vi.spyOn(performance, "now").mockImplementation(() => clock.unsafeCurrentTimeMillis() - startedAt)
-      let beats = 0
-      const store = intercepted(bench.store, (method) =>
-        method === "beat" && ++beats === 2 ? Effect.never : Effect.void,
-      )
-      yield* startWorker(store, { workflows: [adding()] })
-      yield* Effect.sleep("3 minutes")
-      expect(yield* (yield* start(bench, adding(), "r")).result).toBe(3)
-      expect(beats).toBeGreaterThan(5)
-    }))
-
-  test("away at the first heartbeat is a typed error of the layer", (bench) =>
-    Effect.gen(function* () {
-      const store = failing(bench, (method) => (method === "beat" ? "Permission" : null))
-      expect(yield* Effect.flip(startWorker(store, { workflows: [adding()] }))).toMatchObject({
-        _tag: "StoreError",
-        reason: "Permission",
-      })
-    }))
-
-  test("away for longer than the lease: nothing is sent meanwhile, and the run goes on afterwards", (bench) =>
-    Effect.gen(function* () {
-      const clock = yield* Clock.clockWith(Effect.succeed)
-      const startedAt = clock.unsafeCurrentTimeMillis()
-      vi.spyOn(performance, "now").mockImplementation(() => clock.unsafeCurrentTimeMillis() - startedAt)
-      let away = false
-      const provider = new Provider()
-      let left = false
-      const store = failing(bench, () => (away ? "Unavailable" : null))
-      const workflow = make("paying")
-        .step("wait", { effects: [], output: Schema.Null }, () => {
-          // Once: after the outage this step may run again.
-          if (!left) away = left = true
-          return null
-        })
-        .perform("pay", Charge, { payload: () => ({ customer: "ada", cents: 1 }) })
-        .compile()
-      yield* startWorker(store, { workflows: [workflow] }, chargeAt(provider))
-      const handle = yield* start(bench, workflow, "r")
-      yield* Effect.sleep("5 minutes")
-      expect(provider.calls).toHaveLength(0)
-      away = false
-      yield* handle.result
-      expect(provider.keys()).toHaveLength(1)
-    }))
-})
-
 describe("options", () => {
   const refused: Record<string, object> = {
     "a lease of 0": { lease: 0 },
@@ -427,6 +100,21 @@ describe("options", () => {
         .compile()
       const error = yield* Effect.flip(startWorker(bench.store, { workflows: [workflow] }))
       expect(error).toMatchObject({ _tag: "CompileError", diagnostics: [{ code: "CRN107", step: "pay" }] })
+    }))
+
+  test("two workflows of one name and version are refused when the worker starts (CRN104)", (bench) =>
+    Effect.gen(function* () {
+      const workflows = [adding(), adding("adding", 2), adding("other"), adding()]
+      const error = yield* Effect.flip(startWorker(bench.store, { workflows }))
+      expect(error).toMatchObject({ _tag: "CompileError", diagnostics: [{ code: "CRN104", step: null }] })
+      expect((error as CompileError).message).toContain("CRN104: workflow 'adding' version 1 is given twice; ")
+    }))
+
+  test("the same workflow given twice counts once", (bench) =>
+    Effect.gen(function* () {
+      const workflow = adding()
+      yield* startWorker(bench.store, { workflows: [workflow, adding("adding", 2), workflow] })
+      expect(yield* (yield* start(bench, workflow, "r")).result).toBe(3)
     }))
 
   test("a workflow that does not compile is a typed error when the worker starts, and at every start", (bench) =>

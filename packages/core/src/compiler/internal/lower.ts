@@ -2,6 +2,7 @@
 import type { Definition, Node } from "../../dsl/Definition.js"
 import { durationMs } from "../../dsl/OnUnknown.js"
 import type { AnyOperation, MemberOperation } from "../../dsl/Operation.js"
+import { compensationNode, compensationPath } from "../../dsl/internal/compensation.js"
 import { outputCodec } from "../../dsl/internal/outputCodec.js"
 import { codecOf } from "../../model/Codec.js"
 import { escapeSegment, fingerprint } from "../../model/Ids.js"
@@ -22,21 +23,26 @@ const operation = (member: MemberOperation): PlanOperation => ({
   failure: member.codecs.failure?.jsonSchema() ?? null,
 })
 
-const node = (from: Node): PlanNode => {
+const compensation = (from: Node, path: string): PlanNode | null => {
+  const node = from.kind === "perform" ? compensationNode(from) : null
+  return node === null ? null : lowered(node, compensationPath(path))
+}
+
+const lowered = (from: Node, path: string): PlanNode => {
   const declared = from.kind === "perform" ? [from.operation] : from.effects
   const { retry, timeout, onInvalid } = from.options
   const delayMs = retry?.delay === undefined ? defaultDelayMs : durationMs(retry.delay)
   return {
     kind: from.kind,
     name: from.name,
-    path: escapeSegment(from.name),
+    path,
     effects: declared.map(({ kind, name }): PlanEffect => ({ kind, name: name as string })),
     operations: declared
       .filter((effect): effect is AnyOperation => effect.kind === "external")
       .flatMap((effect) => effect.members.map(operation)),
     optional: from.kind === "perform" && from.optional,
     settle: from.kind === "perform" && from.settle,
-    compensate: from.kind === "perform" ? ((from.compensate?.operation.name as string | undefined) ?? null) : null,
+    compensate: compensation(from, path),
     output: outputCodec(from).jsonSchema(),
     timeoutMs: timeout === undefined ? null : durationMs(timeout),
     retry: {
@@ -61,7 +67,7 @@ export const lower = (definition: Definition): Plan => {
     input: codecOf(definition.input).jsonSchema(),
     output: definition.output === null ? null : codecOf(definition.output.schema).jsonSchema(),
     failure: definition.failure === null ? null : codecOf(definition.failure).jsonSchema(),
-    nodes: definition.nodes.map(node),
+    nodes: definition.nodes.map((node) => lowered(node, escapeSegment(node.name))),
   } as const
   const text = JSON.stringify(plan)
   // Read back: schema libraries may leave undefined members or prototypes of their own, and a plan is plain data.

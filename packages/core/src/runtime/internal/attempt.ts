@@ -8,26 +8,25 @@ import * as Runtime from "effect/Runtime"
 import * as FiberId from "effect/FiberId"
 import type { PerformNode, StepNode } from "../../dsl/Definition.js"
 import { CurrentStep } from "../../dsl/internal/currentStep.js"
-import { outputCodec } from "../../dsl/internal/outputCodec.js"
 import type { AnyOperation } from "../../dsl/Operation.js"
-import { isUnvalidated, UnparsedText } from "../../dsl/Output.js"
 import { codecOf, type Gated } from "../../model/Codec.js"
 import { performedNone } from "../../model/DiagnosticCode.js"
-import { InvalidValue, StepMisuse, StepThrew, StepTimeout } from "../../model/Errors.js"
-import { toJsonText } from "../../model/internal/json.js"
+import { StepMisuse, StepThrew, StepTimeout, type InvalidValue } from "../../model/Errors.js"
 import type { EffectRecord } from "../../model/Records.js"
 import { fromReturned, lazySignal } from "./asynchrony.js"
 import { stepContext } from "./context.js"
 import type { Attempt } from "./decide.js"
 import { primary } from "./errorDetails.js"
-import { noOperation, performEnded, performIn, type OperationState, type Stop } from "./perform.js"
+import { gate, rawText } from "./gate.js"
+import { noOperation, performEnded, type OperationState, type Rejected, type Stop } from "./operationState.js"
+import { performIn } from "./perform.js"
 import type { RunSession } from "./session.js"
 
 /** How an attempt ended. What it knows of its operation stands in `operation`. */
 export type AttemptEnd =
   | { readonly _tag: "Passed"; readonly output: Gated<unknown>; readonly durationMs: number }
   | { readonly _tag: "Failed"; readonly error: unknown; readonly defect: boolean }
-  | { readonly _tag: "Rejected"; readonly error: InvalidValue; readonly raw: string | null }
+  | ({ readonly _tag: "Rejected" } & Rejected)
   | { readonly _tag: "Stopped"; readonly stop: Stop }
 
 type Body = Effect.Effect<unknown, unknown, never>
@@ -117,23 +116,6 @@ const withTimeout = (body: Body, attempt: Attempt): Body => {
 /** A settled operation that is known not to have happened for another reason than a declared failure has no value. */
 const unsettled = (node: PerformNode, state: OperationState): boolean =>
   node.settle && state.outcome?.state === "notPerformed"
-
-const gate = (session: RunSession, node: StepNode | PerformNode, given: unknown) =>
-  Effect.gen(function* () {
-    const codec = outputCodec(node)
-    const options = { place: `output of step '${node.name}'`, maxLength: session.env.maxValueLength }
-    if (!isUnvalidated(given)) return yield* codec.gate(given, options)
-    if (!(given.raw instanceof UnparsedText)) return yield* codec.gateUnvalidated(given.raw, options)
-    const problem = `it is no JSON (${given.raw.problem}): ${JSON.stringify(given.raw.text.slice(0, 120))}`
-    return yield* new InvalidValue({ place: options.place, field: "", reason: "SchemaMismatch", problem })
-  })
-
-/** The raw output as it is kept for people, where it has a JSON form that may be stored. */
-const rawText = (given: unknown, maxLength: number): string | null => {
-  const raw = isUnvalidated(given) ? given.raw : given
-  const written = toJsonText(raw instanceof UnparsedText ? raw.text : raw)
-  return "text" in written && (written.text?.length ?? 0) <= maxLength ? written.text : null
-}
 
 /**
  * What ends an attempt although its function may have gone on: a stop, or an operation without a known outcome. The

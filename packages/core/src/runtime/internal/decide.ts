@@ -2,11 +2,13 @@
  * What a run does next: a pure function of its plan and its committed records (law X1). The loop obeys it.
  */
 import { effectOf, type Plan, type PlanNode } from "../../model/Plan.js"
-import type { AttemptRecord, EffectRecord, RunStatus, StepRecord } from "../../model/Records.js"
+import type { AttemptRecord, EffectRecord, FailureRecord, RunStatus, StepRecord } from "../../model/Records.js"
 
 /** The records of a run, by path. The loop adds to them what it has committed. */
 export interface Records {
   readonly status: RunStatus
+  /** Why the run fails: set, and durable, before the first compensation begins. */
+  readonly failure: FailureRecord | null
   /** Whether the run was last committed under this very plan: nothing needs to be compared then. */
   readonly samePlan: boolean
   readonly steps: ReadonlyMap<string, StepRecord>
@@ -18,6 +20,7 @@ export interface Records {
 export interface Attempt {
   readonly _tag: "Attempt"
   readonly node: PlanNode
+  /** Place in the plan; -1 for a compensation. */
   readonly index: number
   /** Counts from 1. */
   readonly attempt: number
@@ -34,12 +37,20 @@ export interface Attempt {
 export type Decision =
   | { readonly _tag: "Finished" }
   | { readonly _tag: "Complete" }
+  /** Everything that could be taken back is. */
+  | { readonly _tag: "Failed"; readonly failure: FailureRecord }
   /** The code cannot interpret what is committed (law X10). */
   | { readonly _tag: "Incompatible"; readonly step: string; readonly problem: string }
   | Attempt
 
 const incompatible = (plan: Plan, next: number, records: Records): Decision | null => {
-  const places = new Map(plan.nodes.map((node, index) => [node.path, index]))
+  // A compensation stands where its step stands: it is committed after that one, whatever else is open.
+  const places = new Map(
+    plan.nodes.flatMap((node, index): Array<[string, number]> => [
+      [node.path, index],
+      ...(node.compensate === null ? [] : [[node.compensate.path, -1] as [string, number]]),
+    ]),
+  )
   for (const step of records.steps.values()) {
     const index = places.get(step.path)
     if (index === undefined) {
@@ -50,6 +61,7 @@ const incompatible = (plan: Plan, next: number, records: Records): Decision | nu
       const problem = `step '${step.path}' is committed, and step '${plan.nodes[next]!.name}', which is not, now stands before it; add new steps at the end, or give the changed workflow a new version`
       return { _tag: "Incompatible", step: step.path, problem }
     }
+    if (index === -1) continue
     const now = effectOf(plan.nodes[index]!)
     if (now !== step.effect) {
       const problem = `step '${step.path}' was committed with effect '${step.effect}' and now has '${now}'; give the changed workflow a new version`
@@ -83,12 +95,33 @@ const attemptAt = (node: PlanNode, index: number, records: Records): Attempt => 
 
 const final: ReadonlySet<RunStatus> = new Set(["completed", "failed", "canceled"])
 
+/** Whether a committed step has an effect that can be taken back: not if it was left out, or settled as a failure. */
+const happened = (node: PlanNode, step: StepRecord): boolean =>
+  step.idempotencyKey !== null && !(node.settle && step.result?.startsWith('{"ok":false') === true)
+
+/** The compensation of the last performed step that is not taken back yet; null if there is none left. */
+export const compensable = (plan: Plan, records: Pick<Records, "steps">): PlanNode | null => {
+  for (const node of [...plan.nodes].reverse()) {
+    const step = records.steps.get(node.path)
+    if (node.compensate === null || step === undefined || records.steps.has(node.compensate.path)) continue
+    if (happened(node, step)) return node.compensate
+  }
+  return null
+}
+
+const takeBack = (plan: Plan, failure: FailureRecord, records: Records): Decision => {
+  const node = compensable(plan, records)
+  return node === null ? { _tag: "Failed", failure } : attemptAt(node, -1, records)
+}
+
 /** X1: the same plan and records give the same decision, in any process and at any time. */
 export const decide = (plan: Plan, records: Records): Decision => {
   if (final.has(records.status)) return { _tag: "Finished" }
   const open = plan.nodes.findIndex((node) => !records.steps.has(node.path))
   const next = open === -1 ? plan.nodes.length : open
-  const problem = records.samePlan && records.steps.size <= next ? null : incompatible(plan, next, records)
+  const whole = records.samePlan && records.failure === null && records.steps.size <= next
+  const problem = whole ? null : incompatible(plan, next, records)
   if (problem !== null) return problem
+  if (records.failure !== null) return takeBack(plan, records.failure, records)
   return next === plan.nodes.length ? { _tag: "Complete" } : attemptAt(plan.nodes[next]!, next, records)
 }

@@ -4,12 +4,14 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { Definition, Node } from "../../dsl/Definition.js"
+import { compensationNode, isCompensationPath } from "../../dsl/internal/compensation.js"
 import { outputCodec } from "../../dsl/internal/outputCodec.js"
 import { LeaseLost, type StoreError } from "../../model/Errors.js"
-import type { Plan } from "../../model/Plan.js"
+import type { Plan, PlanNode } from "../../model/Plan.js"
 import type {
   AttemptRecord,
   EffectRecord,
+  FailureRecord,
   Lease,
   OpenState,
   RunRecord,
@@ -63,10 +65,22 @@ export const persisting = <A, E>(
 
 type Parts = Pick<Commit, "run"> & Partial<Pick<Commit, "steps" | "effects" | "attempts">>
 
+/** A step's node, and that of its compensation, under their paths. */
+const nodesAt = (plan: PlanNode, node: Node): ReadonlyArray<readonly [string, Node]> => {
+  const compensation = node.kind === "perform" ? compensationNode(node) : null
+  return plan.compensate === null || compensation === null
+    ? [[plan.path, node]]
+    : [
+        [plan.path, node],
+        [plan.compensate.path, compensation],
+      ]
+}
+
 export class RunSession implements Records {
   readonly lease: Lease
   seq: number
   status: RunRecord["status"]
+  failure: FailureRecord | null
   readonly samePlan: boolean
   readonly steps = new Map<string, StepRecord>()
   readonly effects = new Map<string, Array<EffectRecord>>()
@@ -88,8 +102,9 @@ export class RunSession implements Records {
     }
     this.seq = run.seq
     this.status = run.status
+    this.failure = state.run.failure
     this.samePlan = run.planHash === env.plan.hash
-    this.nodes = new Map(env.plan.nodes.map((node, index) => [node.path, env.definition.nodes[index]!]))
+    this.nodes = new Map(env.plan.nodes.flatMap((node, index) => nodesAt(node, env.definition.nodes[index]!)))
     for (const step of state.steps) this.addStep(step)
   }
 
@@ -106,7 +121,9 @@ export class RunSession implements Records {
   addStep(record: StepRecord): void {
     this.steps.set(record.path, record)
     const node = this.nodes.get(record.path)
-    if (node !== undefined) this.available.set(node.name, { record, codec: outputCodec(node) })
+    // What takes a step back has no name that a later step could ask for.
+    if (node !== undefined && !isCompensationPath(record.path))
+      this.available.set(node.name, { record, codec: outputCodec(node) })
   }
 
   reach(point: FaultPoint, step: string, attempt: number): Effect.Effect<void> {
@@ -126,7 +143,8 @@ export class RunSession implements Records {
         lease: this.lease,
         base: this.seq,
         seq,
-        run: parts.run,
+        // Once a run fails it fails: what comes after takes back, and says why to whoever looks.
+        run: { ...parts.run, failure: parts.run.failure ?? this.failure },
         steps,
         effects: parts.effects ?? [],
         attempts: parts.attempts ?? [],
@@ -134,6 +152,7 @@ export class RunSession implements Records {
       return Effect.map(this.persist(this.env.store.commit(commit)), (at) => {
         this.seq = seq
         this.status = parts.run.status
+        this.failure = commit.run.failure
         for (const step of steps) this.addStep({ ...step, committedAt: at })
         for (const { retryInMs, ...attempt } of commit.attempts) {
           append(this.attempts, attempt.path, {

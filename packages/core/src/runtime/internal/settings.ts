@@ -6,10 +6,16 @@ import type * as Either from "effect/Either"
 import type { AnyWorkflow } from "../../builder/Workflow.js"
 import { durationMs } from "../../dsl/OnUnknown.js"
 import { handlerTag } from "../../dsl/Operation.js"
-import { missingPart, needsTransactions, optionOutOfRange, type Diagnostic } from "../../model/DiagnosticCode.js"
+import {
+  missingPart,
+  needsTransactions,
+  optionOutOfRange,
+  workflowGivenTwice,
+  type Diagnostic,
+} from "../../model/DiagnosticCode.js"
 import { CompileError, type InvalidId } from "../../model/Errors.js"
 import { checkId, defaultNamespace } from "../../model/Ids.js"
-import type { Plan } from "../../model/Plan.js"
+import type { Plan, PlanNode } from "../../model/Plan.js"
 import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
 import type { WorkerOptions } from "../Worker.js"
 
@@ -66,9 +72,12 @@ export interface Runnable {
   readonly plan: Plan
 }
 
+const withCompensations = (plan: Plan): ReadonlyArray<PlanNode> =>
+  plan.nodes.flatMap((node) => (node.compensate === null ? [node] : [node, node.compensate]))
+
 /** What a plan asks of its surroundings: checked when the worker starts, not when a run reaches the step. */
 const unmet = (plan: Plan, store: CheckpointStoreService, context: Context.Context<any>): ReadonlyArray<Diagnostic> =>
-  plan.nodes.flatMap((node): ReadonlyArray<Diagnostic> => [
+  withCompensations(plan).flatMap((node): ReadonlyArray<Diagnostic> => [
     ...(node.effects.some((effect) => effect.kind === "transaction") && !store.capabilities.transactions
       ? [{ code: "CRN106" as const, step: node.name, message: needsTransactions(node.name, store.capabilities.name) }]
       : []),
@@ -81,6 +90,12 @@ const unmet = (plan: Plan, store: CheckpointStoreService, context: Context.Conte
       })),
   ])
 
+/** Two workflows of one name and version: a run of it could be executed by either. The same one twice is one. */
+const clash = (plan: Plan, workflow: AnyWorkflow, known: Runnable | undefined): ReadonlyArray<Diagnostic> =>
+  known === undefined || known.workflow === workflow
+    ? []
+    : [{ code: "CRN104", step: null, message: workflowGivenTwice(plan.workflow, plan.version) }]
+
 export const compiled = (
   workflows: ReadonlyArray<AnyWorkflow>,
   store: CheckpointStoreService,
@@ -90,9 +105,10 @@ export const compiled = (
     const byName = new Map<string, Runnable>()
     for (const workflow of workflows) {
       const plan = yield* workflow.plan as Either.Either<Plan, CompileError>
-      const diagnostics = unmet(plan, store, context)
+      const key = JSON.stringify([plan.workflow, plan.version])
+      const diagnostics = [...clash(plan, workflow, byName.get(key)), ...unmet(plan, store, context)]
       if (diagnostics.length > 0) return yield* new CompileError({ workflow: plan.workflow, diagnostics })
-      byName.set(JSON.stringify([plan.workflow, plan.version]), { workflow, plan })
+      byName.set(key, { workflow, plan })
     }
     return byName
   })

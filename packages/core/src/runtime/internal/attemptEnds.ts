@@ -1,0 +1,208 @@
+/**
+ * What follows from the end of an attempt: a commit, another attempt, a parked run or a failed one.
+ *
+ * - X2: commit before advance. A step's value is handed on when its record is durable, never before.
+ * - X5: no run fails over an operation whose outcome is unknown.
+ * - The operation's outcome is committed together with whatever its attempt came to.
+ */
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Random from "effect/Random"
+import { codecOf } from "../../model/Codec.js"
+import { effectOf } from "../../model/Plan.js"
+import type { AttemptRecord, FailureRecord, ParkRecord } from "../../model/Records.js"
+import type { Commit } from "../../store/CheckpointStore.js"
+import type { AttemptEnd } from "./attempt.js"
+import { lastOutput } from "./completion.js"
+import { compensable, type Attempt } from "./decide.js"
+import { errorDetails, unwrapThrown } from "./errorDetails.js"
+import { again, committed, leave, park, type Failure, type Turn } from "./leave.js"
+import { settledEffect, type OperationState, type Stop } from "./operationState.js"
+import { resendDelayMs, retryDelayMs } from "./retry.js"
+import { shownMs, type RunSession } from "./session.js"
+
+export const afterSuccess = (
+  session: RunSession,
+  attempt: Attempt,
+  end: Extract<AttemptEnd, { _tag: "Passed" }>,
+  state: OperationState,
+): Effect.Effect<Turn, Failure> =>
+  Effect.gen(function* () {
+    const { node } = attempt
+    const record = {
+      path: node.path,
+      seq: session.seq + 1,
+      result: end.output.text,
+      effect: effectOf(node),
+      idempotencyKey: state.intent?.idempotencyKey ?? null,
+      attempts: attempt.attempt,
+      durationMs: end.durationMs,
+    }
+    const last = attempt.index === session.env.plan.nodes.length - 1
+    // The last step and the end of the run are one commit, unless the output fails: then the step is kept all the same.
+    const output = last ? yield* lastOutput(session, record) : null
+    const run =
+      output !== null && Either.isRight(output)
+        ? leave("completed", "", { output: output.right.text })
+        : session.running(node.path)
+    yield* committed(session, attempt, { run, steps: [record], effects: settledEffect(state) })
+    yield* session.env.onProgress
+    return run.status === "completed" ? ({ _tag: "Final" } as const) : null
+  })
+
+const attemptRow = (
+  attempt: Attempt,
+  kind: AttemptRecord["kind"],
+  error: unknown,
+  retryInMs: number | null,
+  output: string | null = null,
+): Commit["attempts"][number] => ({
+  path: attempt.node.path,
+  attempt: attempt.attempt,
+  kind,
+  error: errorDetails(unwrapThrown(error)),
+  output,
+  retryInMs,
+})
+
+const failureRecord = (session: RunSession, attempt: Attempt, error: unknown, state: OperationState) =>
+  Effect.gen(function* () {
+    const step = attempt.node.path
+    const thrown = unwrapThrown(error)
+    const details = errorDetails(thrown)
+    const problem = details.message === "" ? details.name : details.message
+    if (attempt.node.kind === "perform" && state.outcome?.state === "failed") {
+      const operation = attempt.node.effects[0]!.name
+      return { kind: "declared", step, operation, value: state.outcome.text, problem } satisfies FailureRecord
+    }
+    const { failure } = session.env.definition
+    if (failure !== null) {
+      const gated = yield* Effect.either(codecOf(failure).gate(thrown, { place: `failure of step '${step}'` }))
+      if (Either.isRight(gated)) {
+        return { kind: "declared", step, operation: null, value: gated.right.text, problem } satisfies FailureRecord
+      }
+    }
+    return { kind: "undeclared", step, problem, details } satisfies FailureRecord
+  })
+
+/** A compensation that fails for good: a person is told what is left to be taken back. */
+const undone = (session: RunSession, attempt: Attempt, error: unknown): ParkRecord => {
+  const { plan } = session.env
+  const left = plan.nodes.flatMap(({ compensate, name, path }) =>
+    compensate !== null && session.steps.has(path) && !session.steps.has(compensate.path) ? [`'${name}'`] : [],
+  )
+  const problem = `the run fails, and '${attempt.node.operations[0]?.name ?? ""}' could not take back its step: ${errorDetails(unwrapThrown(error)).message}; not taken back yet: ${left.join(", ")}`
+  return { reason: "CompensationFailed", step: attempt.node.path, problem }
+}
+
+const failRun = (
+  session: RunSession,
+  attempt: Attempt,
+  error: unknown,
+  state: OperationState,
+  kind: AttemptRecord["kind"],
+  output: string | null = null,
+): Effect.Effect<Turn, Failure> =>
+  Effect.gen(function* () {
+    const { effect, node } = attempt
+    if (effect?.state === "intended" && state.outcome === null) {
+      // X5: no run fails over an operation that may have happened.
+      const problem = `the step failed before it could resolve '${effect.operation}' under key ${effect.idempotencyKey}, whose outcome is unknown: ${errorDetails(unwrapThrown(error)).message}`
+      return yield* park(
+        session,
+        attempt,
+        { reason: "OutcomeUnknown", step: node.path, problem },
+        { attempts: [attemptRow(attempt, kind, error, null, output)] },
+      )
+    }
+    const rows = { effects: settledEffect(state), attempts: [attemptRow(attempt, kind, error, null, output)] }
+    if (session.failure !== null) return yield* park(session, attempt, undone(session, attempt, error), rows)
+    const failure = yield* failureRecord(session, attempt, error, state)
+    // X1: why the run fails is durable before anything is taken back.
+    const takesBack = compensable(session.env.plan, session) !== null
+    const run = takesBack ? session.running(node.path) : leave("failed", node.path)
+    yield* committed(session, attempt, { run: { ...run, failure }, ...rows })
+    return takesBack ? null : ({ _tag: "Final" } as const)
+  })
+
+export const afterFailure = (
+  session: RunSession,
+  attempt: Attempt,
+  end: Extract<AttemptEnd, { _tag: "Failed" }>,
+  state: OperationState,
+): Effect.Effect<Turn, Failure> =>
+  Effect.gen(function* () {
+    const known = state.outcome?.state
+    const kind = known === "failed" || known === "notPerformed" ? "refused" : "failed"
+    const node = session.node(attempt.node.path)
+    const thrown = unwrapThrown(end.error)
+    const delayMs = retryDelayMs({
+      node: attempt.node,
+      when: known === "notPerformed" ? undefined : node.options.retry?.when,
+      failures: attempt.failures + 1,
+      error: thrown,
+      defect: end.defect,
+      random: yield* Random.next,
+    })
+    if (delayMs === null) return yield* failRun(session, attempt, end.error, state, kind)
+    return yield* again(session, attempt, delayMs, {
+      effects: settledEffect(state),
+      attempts: [attemptRow(attempt, kind, end.error, delayMs)],
+    })
+  })
+
+export const afterRejection = (
+  session: RunSession,
+  attempt: Attempt,
+  end: Extract<AttemptEnd, { _tag: "Rejected" }>,
+  state: OperationState,
+): Effect.Effect<Turn, Failure> =>
+  Effect.gen(function* () {
+    const { retries, then } = attempt.node.onInvalid
+    const effects = settledEffect(state)
+    if (attempt.rejections < retries) {
+      return yield* again(session, attempt, 0, {
+        effects,
+        attempts: [attemptRow(attempt, "rejected", end.error, 0, end.raw)],
+      })
+    }
+    if (then === "fail") return yield* failRun(session, attempt, end.error, state, "rejected", end.raw)
+    const parked: ParkRecord = { reason: "OutputInvalid", step: attempt.node.path, problem: end.error.message }
+    return yield* park(session, attempt, parked, {
+      effects,
+      attempts: [attemptRow(attempt, "rejected", end.error, null, end.raw)],
+    })
+  })
+
+export const afterStop = (
+  session: RunSession,
+  attempt: Attempt,
+  stop: Stop,
+  state: OperationState,
+): Effect.Effect<Turn, Failure> => {
+  switch (stop._tag) {
+    case "Lost":
+      return Effect.fail(stop.error)
+    case "Park":
+      return park(session, attempt, stop.park, {
+        effects: settledEffect(state),
+        attempts:
+          stop.rejected === undefined
+            ? []
+            : [attemptRow(attempt, "rejected", stop.rejected.error, null, stop.rejected.raw)],
+      })
+    case "Misuse":
+    case "Refused":
+      return failRun(session, attempt, stop.error, state, "failed")
+    case "Unknown":
+      // No attempt is counted: retries cover only what is known not to have happened. The intent stands, and the next
+      // turn resolves it by its policy.
+      return Effect.gen(function* () {
+        const delayMs = resendDelayMs(stop.sends, yield* Random.next)
+        yield* Effect.logWarning(
+          `the outcome of step '${attempt.node.name}' is unknown (${stop.problem}); it is resolved in ${shownMs(delayMs)}`,
+        )
+        return yield* again(session, attempt, delayMs, { effects: [], attempts: [] })
+      })
+  }
+}

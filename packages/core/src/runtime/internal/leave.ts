@@ -1,0 +1,76 @@
+/**
+ * How a run leaves its worker, or waits in it: every commit that gives the lease up is written here or from here.
+ *
+ * - X2: it has left when the commit is durable, never before.
+ * - X8: delays over a second are durable, by the store's clock.
+ */
+import * as Effect from "effect/Effect"
+import type { LeaseLost, StoreError } from "../../model/Errors.js"
+import type { ParkRecord, RunRecord } from "../../model/Records.js"
+import type { Commit } from "../../store/CheckpointStore.js"
+import type { Attempt } from "./decide.js"
+import { inProcessMs } from "./retry.js"
+import type { RunSession } from "./session.js"
+
+/** How a run left this worker. `wakeInMs`: when it is due again, null for not by itself. */
+export type LoopEnd =
+  | { readonly _tag: "Final" }
+  | { readonly _tag: "Parked" }
+  | { readonly _tag: "Sleeping"; readonly wakeInMs: number }
+  | { readonly _tag: "Drained" }
+
+export type Failure = LeaseLost | StoreError
+
+/** What a turn of the loop says: go on, or the run has left. */
+export type Turn = LoopEnd | null
+
+export const leave = (
+  status: RunRecord["status"],
+  cursor: string,
+  rest: Partial<Commit["run"]> = {},
+): Commit["run"] => ({
+  status,
+  cursor,
+  wakeInMs: null,
+  output: null,
+  failure: null,
+  parked: null,
+  release: true,
+  ...rest,
+})
+
+/** Commits between the two fault points that surround every commit of a step. */
+export const committed = (session: RunSession, attempt: Attempt, parts: Parameters<RunSession["commit"]>[0]) =>
+  Effect.gen(function* () {
+    yield* session.reach("beforeCommit", attempt.node.name, attempt.attempt)
+    yield* session.commit(parts)
+    yield* session.reach("afterCommit", attempt.node.name, attempt.attempt)
+  })
+
+/** Waits here if the delay is short, and hands the run back with a wake-up time if it is not (X8). */
+export const again = (
+  session: RunSession,
+  attempt: Attempt,
+  delayMs: number,
+  rows: Pick<Commit, "effects" | "attempts">,
+): Effect.Effect<Turn, Failure> =>
+  Effect.gen(function* () {
+    const short = delayMs <= inProcessMs
+    const run = short ? session.running(attempt.node.path) : leave("sleeping", attempt.node.path, { wakeInMs: delayMs })
+    if (!short || rows.effects.length + rows.attempts.length > 0) yield* committed(session, attempt, { run, ...rows })
+    if (!short) return { _tag: "Sleeping", wakeInMs: delayMs } as const
+    yield* Effect.sleep(delayMs)
+    return null
+  })
+
+export const park = (
+  session: RunSession,
+  attempt: Attempt,
+  parked: ParkRecord,
+  rows: Partial<Pick<Commit, "effects" | "attempts">>,
+) =>
+  Effect.gen(function* () {
+    yield* committed(session, attempt, { run: leave("review", attempt.node.path, { parked }), ...rows })
+    yield* Effect.logWarning(`parked for a person at step '${parked.step}' (${parked.reason}): ${parked.problem}`)
+    return { _tag: "Parked" } as const
+  })
