@@ -21,7 +21,7 @@ interface Acknowledged {
   readonly job: string
 }
 
-const settings = readSettings()
+const settings = readSettings<{ readonly ownKeys: boolean }>()
 const files = filesIn(settings.folder)
 const acknowledgements = openJournal<Acknowledged>(files.jobs)
 const done = new Set(acknowledgements.read().map(({ job }) => job))
@@ -39,7 +39,7 @@ const extract = async (text: string): Promise<Invoice> => {
 }
 
 const post = async (step: "charge" | "email", url: string, payload: { readonly invoice: string }): Promise<string> => {
-  const key = settings.ownKeys === true ? { "idempotency-key": `${payload.invoice}:${step}` } : {}
+  const key = settings.ownKeys ? { "idempotency-key": `${payload.invoice}:${step}` } : {}
   const response = await fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json", ...key },

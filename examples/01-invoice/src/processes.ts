@@ -1,4 +1,4 @@
-/** Starts the processes of the demo: two providers, and workers that die. */
+/** Starts the processes of the demo: two providers, a Postgres if it is asked for, and workers that die. */
 import { spawn, type ChildProcess } from "node:child_process"
 import { once } from "node:events"
 import { createInterface } from "node:readline"
@@ -16,15 +16,17 @@ interface Start {
   readonly args?: ReadonlyArray<string>
   readonly environment?: NodeJS.ProcessEnv
   readonly timeout?: number
+  readonly detached?: boolean
 }
 
-const start = (script: string, { args = [], environment = {}, timeout }: Start): ChildProcess =>
+const start = (script: string, { args = [], environment = {}, timeout, detached = false }: Start): ChildProcess =>
   spawn(process.execPath, [...nodeOptions, fileURLToPath(new URL(script, import.meta.url)), ...args], {
     cwd: exampleFolder,
     env: { ...process.env, ...environment },
     // The child's standard input ends when this process does, however it does.
     stdio: ["pipe", "pipe", "inherit"],
     timeout,
+    detached,
   })
 
 /** Calls back with each line, and ends with the exit: code or signal. */
@@ -37,24 +39,25 @@ const untilExit = async (child: ChildProcess, onLine: (line: string) => void): P
   return signal ?? code ?? 1
 }
 
-export interface RunningProvider {
-  readonly url: string
+/** A process that runs until it is stopped, with the line of JSON that it announced itself with. */
+interface Service<Announced> {
+  readonly announced: Announced
   readonly pid: number
+  /** Closes its standard input and waits for its end. */
   readonly stop: () => Promise<void>
 }
 
-/** Starts a provider and waits until it listens. */
-export const startProvider = async (name: "payments" | "mail", logFile: string): Promise<RunningProvider> => {
-  const child = start("providers/serve.ts", { args: [name, logFile] })
-  let announce: (url: string) => void = () => {}
-  const announced = new Promise<string>((resolve) => (announce = resolve))
-  const exit = untilExit(child, (line) => announce((JSON.parse(line) as { readonly url: string }).url))
-  const url = await Promise.race([
-    announced,
-    exit.then((how) => Promise.reject(new Error(`The ${name} provider ended (${how}) before it listened.`))),
+const startService = async <Announced>(title: string, script: string, how: Start): Promise<Service<Announced>> => {
+  const child = start(script, how)
+  let announce: (announced: Announced) => void = () => {}
+  const listening = new Promise<Announced>((resolve) => (announce = resolve))
+  const exit = untilExit(child, (line) => announce(JSON.parse(line) as Announced))
+  const announced = await Promise.race([
+    listening,
+    exit.then((how) => Promise.reject(new Error(`${title} ended (${how}) before it listened.`))),
   ])
   return {
-    url,
+    announced,
     pid: child.pid!,
     stop: async () => {
       child.stdin!.end()
@@ -63,13 +66,39 @@ export const startProvider = async (name: "payments" | "mail", logFile: string):
   }
 }
 
+export interface RunningProvider {
+  readonly url: string
+  readonly pid: number
+  readonly stop: () => Promise<void>
+}
+
+/** Starts a provider and waits until it listens. */
+export const startProvider = async (name: "payments" | "mail", logFile: string): Promise<RunningProvider> => {
+  const { announced, ...service } = await startService<{ readonly url: string }>(
+    `The ${name} provider`,
+    "providers/serve.ts",
+    { args: [name, logFile] },
+  )
+  return { url: announced.url, ...service }
+}
+
+/** `started`: whether the server is the demo's own. */
+export interface AnnouncedPostgres {
+  readonly url: string
+  readonly started: boolean
+}
+
+/** Makes an empty database and waits until it can be used. */
+export const startDatabase = (): Promise<Service<AnnouncedPostgres>> =>
+  // In a process group of its own: Ctrl-C would end it before its files are removed.
+  startService("Postgres", "postgresServer.ts", { detached: true })
+
 /** Runs a worker process to its end: an exit code, or the signal that ended it. */
 export const runWorker = (
-  script: "worker.ts" | "plainRetry.ts",
   settings: WorkerSettings,
   onEvent: (event: WorkerEvent) => void,
 ): { readonly pid: number; readonly exit: Promise<number | NodeJS.Signals> } => {
-  const child = start(script, {
+  const child = start("store" in settings ? "worker.ts" : "plainRetry.ts", {
     environment: { [settingsVariable]: JSON.stringify(settings) },
     timeout: workerDeadlineMs,
   })

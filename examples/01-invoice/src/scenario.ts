@@ -9,10 +9,7 @@ import type { Entry } from "./providers/idempotentApi.js"
 import { readJournal } from "./providers/journal.js"
 import type { Mail } from "./providers/mail.js"
 import type { Charge } from "./providers/payments.js"
-import { filesIn, type WorkerEvent, type WorkerSettings } from "./workerProtocol.js"
-
-/** Who does the work: Cairn, or a job queue that runs a job again from its start; that with keys of its own, or without. */
-export type Kind = "cairn" | "plain" | "plainWithKeys"
+import { filesIn, type Contender, type WorkerEvent, type WorkerSettings } from "./workerProtocol.js"
 
 /** How one worker process ended: its exit code, or the signal that ended it. */
 export interface Life {
@@ -45,7 +42,7 @@ const deaths = ["charge", "email", null] as const
 const logOf = async <Done>(provider: RunningProvider): Promise<ReadonlyArray<Entry<Done>>> =>
   (await (await fetch(`${provider.url}/log`)).json()) as ReadonlyArray<Entry<Done>>
 
-export const play = async (kind: Kind, folder: string, audience: Audience = {}): Promise<Facts> => {
+export const play = async (contender: Contender, folder: string, audience: Audience = {}): Promise<Facts> => {
   mkdirSync(folder, { recursive: true })
   const files = filesIn(folder)
   const [payments, mail] = await Promise.all([
@@ -58,8 +55,7 @@ export const play = async (kind: Kind, folder: string, audience: Audience = {}):
     const problems = new Map<string, string | null>()
     for (const killAfter of deaths) {
       const worker = runWorker(
-        kind === "cairn" ? "worker.ts" : "plainRetry.ts",
-        { folder, paymentsUrl: payments.url, mailUrl: mail.url, killAfter, ownKeys: kind === "plainWithKeys" },
+        { ...contender, folder, paymentsUrl: payments.url, mailUrl: mail.url, killAfter },
         (event) => {
           if (event.event === "finished") problems.set(event.run, event.problem)
           audience.event?.(event)

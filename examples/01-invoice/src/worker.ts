@@ -1,9 +1,8 @@
 /**
- * A worker process under Cairn: it opens the SQLite file, says what it finds there, starts the runs (those that exist
- * already are attached to, and go on) and waits for their results.
+ * A worker process under Cairn: it opens the store, says what it finds there, starts the runs (those that exist already
+ * are attached to, and go on) and waits for their results.
  */
 import { Cairn, CheckpointStore, defaultNamespace, Faults, Worker } from "@cairn/core"
-import { SqliteStore } from "@cairn/sqlite"
 import { Effect, Either, Layer, Logger, Schema } from "effect"
 import { extractorLayer } from "./extract.js"
 import { engineFrom } from "./extractors/choose.js"
@@ -14,11 +13,12 @@ import { Invoice } from "./invoice.js"
 import { makeKillSwitch } from "./killSwitch.js"
 import { inMoney } from "./money.js"
 import { openJournal } from "./providers/journal.js"
+import { storeAt, type StorePlace } from "./store.js"
 import { leaseMs } from "./timing.js"
 import { invoice } from "./workflow.js"
 import { filesIn, readSettings, say } from "./workerProtocol.js"
 
-const settings = readSettings()
+const settings = readSettings<{ readonly store: StorePlace }>()
 const files = filesIn(settings.folder)
 const inbox = readInbox()
 
@@ -85,7 +85,7 @@ const runAll = Effect.forEach(
 await Effect.runPromise(
   sayFound.pipe(
     Effect.zipRight(Effect.provide(runAll, worker)),
-    Effect.provide(SqliteStore.layer({ filename: files.database })),
+    Effect.provide(storeAt(settings.store)),
     // Standard output belongs to the events.
     Effect.provide(Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.logfmtLogger))),
   ),

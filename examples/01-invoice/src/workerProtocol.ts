@@ -1,15 +1,20 @@
 /** What a worker process is told, and what it says: one line of JSON for each event. */
 import type { Answered } from "./handlers.js"
+import type { StorePlace } from "./store.js"
 
-/** A worker is started with these in its environment. */
-export interface WorkerSettings {
+/** Who does the work: Cairn over a store, or a job queue that runs a job again from its start. */
+export type Contender =
+  | { readonly store: StorePlace }
+  /** Whether it sends keys made from the invoice's number. */
+  | { readonly ownKeys: boolean }
+
+/** A worker is started with these in its environment, where a url with a password may stand: a command line is public. */
+export type WorkerSettings<Who extends Contender = Contender> = Who & {
   readonly folder: string
   readonly paymentsUrl: string
   readonly mailUrl: string
   /** The step after whose answers it dies; null to live. */
   readonly killAfter: "charge" | "email" | null
-  /** Plain retry only: send keys made from the invoice's number. */
-  readonly ownKeys?: boolean
 }
 
 export type WorkerEvent =
@@ -37,10 +42,10 @@ export type WorkerEvent =
 
 export const settingsVariable = "CAIRN_DEMO_WORKER"
 
-export const readSettings = (): WorkerSettings => {
+export const readSettings = <Who extends Contender>(): WorkerSettings<Who> => {
   const text = process.env[settingsVariable]
   if (text === undefined) throw new Error(`This is started by the demo, with ${settingsVariable} in the environment.`)
-  return JSON.parse(text) as WorkerSettings
+  return JSON.parse(text) as WorkerSettings<Who>
 }
 
 /** A pipe is written synchronously on POSIX: what was said before a SIGKILL arrives. */
@@ -50,6 +55,7 @@ export const say = (event: WorkerEvent): void => {
 
 /** Files of one scenario. */
 export const filesIn = (folder: string) => ({
+  /** Of no use where the runs are kept in Postgres. */
   database: `${folder}/cairn.sqlite`,
   payments: `${folder}/payments.log.jsonl`,
   mail: `${folder}/mail.log.jsonl`,

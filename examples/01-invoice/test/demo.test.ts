@@ -1,10 +1,14 @@
-import { describe, expect, it } from "@effect/vitest"
-import { execFile } from "node:child_process"
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
+import { makeTestDatabase } from "@cairn/postgres-server"
+import { describe, expect, it, vi } from "@effect/vitest"
+import { execFile, spawn } from "node:child_process"
+import { once } from "node:events"
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
+import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import type { ModelCall } from "../src/extractors/engine.js"
+import type { AnnouncedPostgres } from "../src/processes.js"
 import type { Entry } from "../src/providers/idempotentApi.js"
 import { readJournal } from "../src/providers/journal.js"
 import type { Mail } from "../src/providers/mail.js"
@@ -36,12 +40,23 @@ const runDemo = (flags: ReadonlyArray<string>, temporary: string, environment: N
 
 const withTemporary = async (use: (folder: string) => Promise<void>): Promise<void> => {
   const folder = mkdtempSync(join(tmpdir(), "cairn-demo-test-"))
+  // A Postgres that root starts runs under another account, and its files lie below.
+  chmodSync(folder, 0o755)
   try {
     await use(folder)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
+
+const connected = (port: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.destroy()
+      resolve()
+    })
+    socket.once("error", reject)
+  })
 
 const cells = (output: string, label: string): ReadonlyArray<number> => {
   const row = output.split("\n").find((line) => line.trim().startsWith(label))
@@ -56,63 +71,90 @@ const all = ["CH-2291", "INV-20417", "RE-2026-0815"]
 /** Alone on two cores the demo takes about 12 seconds; beside other tests it has to share them. */
 const timeout = 120_000
 
-describe("the demo", { timeout }, () => {
+/** Each scenario's logs, among the files that `--keep` has left below the folder. */
+const kept = (temporary: string) => {
+  const [made] = readdirSync(temporary).filter((name) => name.startsWith("cairn-demo-"))
+  return (name: string) => {
+    const files = filesIn(join(temporary, made!, name))
+    return {
+      database: files.database,
+      payments: readJournal<Entry<Charge>>(files.payments),
+      mail: readJournal<Entry<Mail>>(files.mail),
+      model: readJournal<ModelCall>(files.model),
+    }
+  }
+}
+
+const replayed = (log: ReadonlyArray<Entry<unknown>>) => log.filter(({ entry }) => entry === "replayed")
+const received = (log: ReadonlyArray<Entry<unknown>>) => log.filter(({ entry }) => entry === "received")
+
+/** What the demo promises, whatever the store: by the logs, and by the table made of them. */
+const expectPromises = (output: string, scenario: ReturnType<typeof kept>): void => {
+  const cairn = scenario("cairn")
+  expect(invoicesOf(cairn.payments)).toEqual(all)
+  expect(invoicesOf(cairn.mail)).toEqual(all)
+  expect(cairn.model).toHaveLength(3)
+  for (const log of [cairn.payments, cairn.mail]) {
+    // Each was sent before the kill and again after it, under one key an invoice.
+    expect(received(log).length).toBeGreaterThanOrEqual(6)
+    expect(new Set(received(log).map(({ key }) => key)).size).toBe(3)
+    expect(received(log).every(({ key }) => key !== null)).toBe(true)
+    expect(replayed(log)).toHaveLength(received(log).length - 3)
+  }
+
+  const plain = scenario("plain")
+  expect(invoicesOf(plain.payments)).toEqual([...all, ...all, ...all].sort())
+  expect(invoicesOf(plain.mail)).toEqual([...all, ...all].sort())
+  expect(plain.model).toHaveLength(9)
+
+  const withKeys = scenario("plain-with-keys")
+  expect(invoicesOf(withKeys.payments)).toEqual(all)
+  expect(invoicesOf(withKeys.mail)).toEqual(all)
+  expect(withKeys.model).toHaveLength(9)
+
+  expect(cells(output, "worker processes started")).toEqual([3, 3, 3])
+  expect(cells(output, "of them killed with SIGKILL")).toEqual([2, 2, 2])
+  expect(cells(output, "requests to the payment API")).toEqual([received(cairn.payments).length, 9, 9])
+  expect(cells(output, "requests to the mail API")).toEqual([received(cairn.mail).length, 6, 6])
+  const answersKept = replayed(cairn.payments).length + replayed(cairn.mail).length
+  expect(cells(output, "of both: given a kept answer")).toEqual([answersKept, 0, 9])
+  expect(cells(output, "charges made")).toEqual([3, 9, 3])
+  expect(cells(output, "mails delivered")).toEqual([3, 6, 3])
+  expect(cells(output, "model calls")).toEqual([3, 9, 9])
+  for (const beyond of ["CHF 8,776.42", "GBP 5,805.60", "EUR 3,497.18"]) expect(output).toContain(beyond)
+  expect(output).toContain("each charged once, each mailed once")
+}
+
+const colourless = { FORCE_COLOR: "1", NO_COLOR: "1" }
+
+// Each waits for leases most of the time: together they take little longer than one.
+describe.concurrent("the demo", { timeout }, () => {
   it("charges and mails each invoice once over two kills, and shows without colours what a plain retry costs", () =>
     withTemporary(async (temporary) => {
-      const { code, output, problems } = await runDemo(["--keep"], temporary, { FORCE_COLOR: "1", NO_COLOR: "1" })
+      const { code, output, problems } = await runDemo(["--keep"], temporary, colourless)
       expect(code, problems).toBe(0)
-
-      const [made] = readdirSync(temporary).filter((name) => name.startsWith("cairn-demo-"))
-      const scenario = (name: string) => {
-        const files = filesIn(join(temporary, made!, name))
-        return {
-          database: files.database,
-          payments: readJournal<Entry<Charge>>(files.payments),
-          mail: readJournal<Entry<Mail>>(files.mail),
-          model: readJournal<ModelCall>(files.model),
-        }
-      }
-      const replayed = (log: ReadonlyArray<Entry<unknown>>) => log.filter(({ entry }) => entry === "replayed")
-      const received = (log: ReadonlyArray<Entry<unknown>>) => log.filter(({ entry }) => entry === "received")
-
-      const cairn = scenario("cairn")
-      expect(statSync(cairn.database).size).toBeGreaterThan(0)
-      expect(invoicesOf(cairn.payments)).toEqual(all)
-      expect(invoicesOf(cairn.mail)).toEqual(all)
-      expect(cairn.model).toHaveLength(3)
-      for (const log of [cairn.payments, cairn.mail]) {
-        // Each was sent before the kill and again after it, under one key an invoice.
-        expect(received(log).length).toBeGreaterThanOrEqual(6)
-        expect(new Set(received(log).map(({ key }) => key)).size).toBe(3)
-        expect(received(log).every(({ key }) => key !== null)).toBe(true)
-        expect(replayed(log)).toHaveLength(received(log).length - 3)
-      }
-
-      const plain = scenario("plain")
-      expect(invoicesOf(plain.payments)).toEqual([...all, ...all, ...all].sort())
-      expect(invoicesOf(plain.mail)).toEqual([...all, ...all].sort())
-      expect(plain.model).toHaveLength(9)
-
-      const withKeys = scenario("plain-with-keys")
-      expect(invoicesOf(withKeys.payments)).toEqual(all)
-      expect(invoicesOf(withKeys.mail)).toEqual(all)
-      expect(withKeys.model).toHaveLength(9)
-
-      expect(cells(output, "worker processes started")).toEqual([3, 3, 3])
-      expect(cells(output, "of them killed with SIGKILL")).toEqual([2, 2, 2])
-      expect(cells(output, "requests to the payment API")).toEqual([received(cairn.payments).length, 9, 9])
-      expect(cells(output, "requests to the mail API")).toEqual([received(cairn.mail).length, 6, 6])
-      const kept = replayed(cairn.payments).length + replayed(cairn.mail).length
-      expect(cells(output, "of both: given a kept answer")).toEqual([kept, 0, 9])
-      expect(cells(output, "charges made")).toEqual([3, 9, 3])
-      expect(cells(output, "mails delivered")).toEqual([3, 6, 3])
-      expect(cells(output, "model calls")).toEqual([3, 9, 9])
-      for (const beyond of ["CHF 8,776.42", "GBP 5,805.60", "EUR 3,497.18"]) expect(output).toContain(beyond)
-      expect(output).toContain("each charged once, each mailed once")
-      expect(output).toContain(cairn.database)
+      expectPromises(output, kept(temporary))
+      const { database } = kept(temporary)("cairn")
+      expect(statSync(database).size).toBeGreaterThan(0)
+      expect(output).toContain(database)
       expect(output).not.toContain("\u001b[")
       const tooLong = output.split("\n").filter((line) => line.length > 100 && !line.includes(temporary))
       expect(tooLong).toEqual([])
+    }))
+
+  it("does the same over a Postgres of its own with --store postgres, and leaves nothing of it behind", () =>
+    withTemporary(async (temporary) => {
+      const { code, output, problems } = await runDemo(["--", "--store", "postgres", "--keep"], temporary, {
+        ...colourless,
+        CAIRN_TEST_POSTGRES_URL: "",
+      })
+      expect(code, problems).toBe(0)
+      expectPromises(output, kept(temporary))
+      expect(existsSync(kept(temporary)("cairn").database)).toBe(false)
+      const port = Number(/Postgres +127\.0\.0\.1:(\d+) \(a server started for this demo\)/.exec(output)?.[1])
+      await expect(connected(port)).rejects.toMatchObject({ code: "ECONNREFUSED" })
+      // But for the logs that were to be kept, and what `tsx` has compiled.
+      expect(readdirSync(temporary).filter((name) => !/^(cairn-demo|tsx)-/.test(name))).toEqual([])
     }))
 
   it("plays the comparison alone with --plain, coloured on request, and leaves no files behind", () =>
@@ -123,4 +165,53 @@ describe("the demo", { timeout }, () => {
       expect(output).not.toContain("Worker 1")
       expect(readdirSync(temporary).filter((name) => name.startsWith("cairn-demo-"))).toEqual([])
     }))
+
+  it("prints its flags with --help, and one line with exit code 1 for a store that it does not know", () =>
+    withTemporary(async (temporary) => {
+      const help = await runDemo(["--", "--help"], temporary)
+      expect(help.code).toBe(0)
+      for (const flag of ["--store sqlite", "--store postgres", "--plain", "--keep"])
+        expect(help.output).toContain(flag)
+
+      const unknown = await runDemo(["--store", "mysql"], temporary)
+      expect(unknown).toEqual({
+        code: 1,
+        output: "",
+        problems: "There is no store 'mysql'; there are: sqlite, postgres.\n",
+      })
+    }))
+
+  it("gets a database on the server of CAIRN_TEST_POSTGRES_URL, which is dropped even when the demo is killed", async () => {
+    const server = await makeTestDatabase()
+    const script = `
+      import { startDatabase } from "./src/processes.ts"
+      const { announced } = await startDatabase()
+      console.log(JSON.stringify(announced))`
+    const starter = spawn(
+      process.execPath,
+      ["--conditions=@cairn/source", "--import", "tsx", "--input-type=module", "--eval", script],
+      {
+        cwd: exampleFolder,
+        env: { ...process.env, CAIRN_TEST_POSTGRES_URL: server.url },
+        stdio: ["ignore", "pipe", "inherit"],
+      },
+    )
+    try {
+      const [line] = (await once(starter.stdout, "data")) as [Buffer]
+      const { url, started } = JSON.parse(line.toString()) as AnnouncedPostgres
+      const made = new URL(url)
+      const databases = () =>
+        server.query("select datname from pg_database where datname = $1", [made.pathname.slice(1)])
+      expect(started).toBe(false)
+      expect(made.host).toBe(new URL(server.url).host)
+      expect(made.pathname).not.toBe(new URL(server.url).pathname)
+      expect(await databases()).toHaveLength(1)
+
+      starter.kill("SIGKILL")
+      await vi.waitFor(async () => expect(await databases()).toEqual([]), { timeout: 30_000, interval: 50 })
+    } finally {
+      starter.kill("SIGKILL")
+      await server.drop()
+    }
+  })
 })
