@@ -79,4 +79,5 @@ export {
   type StartOptions,
 } from "./runtime/Cairn.js"
 export { faultPoints, Faults, type FaultPoint, type FaultSite, type FaultsService } from "./runtime/Faults.js"
+export { WorkerMetrics } from "./runtime/WorkerMetrics.js"
 export { Worker, type WorkerOptions } from "./runtime/Worker.js"

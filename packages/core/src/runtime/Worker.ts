@@ -15,7 +15,8 @@ import type { CompileError, InvalidId, StoreError } from "../model/Errors.js"
 import { CheckpointStore } from "../store/CheckpointStore.js"
 import { runnable, type Listener } from "../store/LocalSignals.js"
 import { Faults } from "./Faults.js"
-import { giveBackOrphans, markLost, minding, stopLost, take, type Core, type Owned } from "./internal/ownership.js"
+import { claimOnce } from "./internal/claiming.js"
+import { giveBackOrphans, markLost, stopLost, type Core, type Owned } from "./internal/ownership.js"
 import { compiled, settings } from "./internal/settings.js"
 import { keepBeating, makeWorkerLease } from "./internal/workerLease.js"
 
@@ -92,33 +93,6 @@ export class Worker extends Context.Tag("@cairn/core/Worker")<
   }
 }
 
-/** Most runs that one claim takes: what is due is shared among workers, runs on probation above all. */
-const maxClaim = 64
-
-const claimOnce = (core: Core): Effect.Effect<number, StoreError> =>
-  Effect.gen(function* () {
-    if (core.draining || (yield* minding(core))) return 0
-    const limit = Math.min(core.settings.concurrency - core.owned.size, maxClaim)
-    // A worker without a living lease would be refused anyway.
-    if (limit <= 0 || core.lease.remainingMs() <= 0) return 0
-    core.claimedAt = null
-    const runs = yield* Effect.ensuring(
-      core.store.claim({
-        namespace: core.settings.namespace,
-        workerId: core.lease.workerId,
-        claimToken: randomUUID(),
-        workflows: [...core.runnables.values()].map(({ plan }) => ({ name: plan.workflow, version: plan.version })),
-        runIds: null,
-        limit,
-      }),
-      Effect.sync(() => (core.claimedAt = performance.now())),
-    )
-    // W7: what a claim brings to a worker that stops is released with the rest.
-    if (core.draining) return 0
-    yield* take(core, runs)
-    return runs.length
-  }).pipe(Effect.uninterruptible)
-
 const keepClaiming = (core: Core, wake: Listener): Effect.Effect<never> =>
   Effect.gen(function* () {
     const claimed = yield* Effect.catchAllCause(claimOnce(core), (cause) =>
@@ -174,6 +148,8 @@ const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>
       owned,
       probation: [],
       claimedAt: performance.now(),
+      backlog: false,
+      turn: 0,
       scope,
       draining: false,
     }

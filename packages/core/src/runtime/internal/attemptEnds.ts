@@ -46,7 +46,7 @@ export const afterSuccess = (
         ? leave("completed", "", { output: output.right.text })
         : session.running(node.path)
     yield* committed(session, attempt, { run, steps: [record], effects: settledEffect(state) })
-    yield* session.env.onProgress
+    yield* session.env.onProgress(end.durationMs)
     return run.status === "completed" ? ({ _tag: "Final" } as const) : null
   })
 

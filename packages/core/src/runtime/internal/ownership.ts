@@ -9,6 +9,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 import type { StoreError } from "../../model/Errors.js"
 import type { Lease, RunRecord } from "../../model/Records.js"
@@ -16,6 +17,7 @@ import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
 import { ended, runnable } from "../../store/LocalSignals.js"
 import type { LoopEnd } from "./leave.js"
 import { runLoop } from "./loop.js"
+import { countClaimed, countEnded, stepCounters, WorkerMetrics } from "../WorkerMetrics.js"
 import type { RunEnv } from "./session.js"
 import type { Runnable, Settings } from "./settings.js"
 import type { WorkerLease } from "./workerLease.js"
@@ -46,6 +48,10 @@ export interface Core {
   readonly probation: Array<RunRecord>
   /** When the last claim ended, by this process's monotonic clock; null while one is under way. */
   claimedAt: number | null
+  /** The last claim filled all places: more runs may be due. */
+  backlog: boolean
+  /** Whose turn it is to be claimed first. */
+  turn: number
   readonly scope: Scope.Scope
   draining: boolean
 }
@@ -58,6 +64,8 @@ const afterEnd = (core: Core, entry: Owned, exit: Exit.Exit<LoopEnd, unknown>): 
     const { run } = entry
     // The same worker may have claimed the run anew after its lease had ended: that entry stays.
     if (core.owned.get(run.runId) === entry) core.owned.delete(run.runId)
+    yield* countEnded(run, exit, entry.lost)
+    yield* Metric.set(WorkerMetrics.active, core.owned.size)
     yield* core.store.signals.send(ended(run.namespace, run.runId))
     // A place is free.
     yield* core.store.signals.send(runnable)
@@ -112,6 +120,9 @@ const execute = (core: Core, run: RunRecord): Effect.Effect<void> =>
       fiber: null,
     }
     core.owned.set(run.runId, entry)
+    yield* countClaimed(run)
+    yield* Metric.set(WorkerMetrics.active, core.owned.size)
+    const countStep = stepCounters(run.workflow)
     const { maxValueLength, maxRecoveries } = core.settings
     const env: RunEnv = {
       ...core.env,
@@ -121,11 +132,14 @@ const execute = (core: Core, run: RunRecord): Effect.Effect<void> =>
       maxValueLength,
       maxRecoveries,
       leaseRemainingMs: () => (entry.lost ? -1 : core.lease.remainingMs()),
-      onProgress: Effect.suspend(() => {
-        if (entry.proven) return Effect.void
+      onProgress: (durationMs) => {
+        const counted = countStep(durationMs)
+        if (entry.proven) return counted
         entry.proven = true
-        return entry.onProbation || core.probation.length > 0 ? core.store.signals.send(runnable) : Effect.void
-      }),
+        return entry.onProbation || core.probation.length > 0
+          ? Effect.zipRight(counted, core.store.signals.send(runnable))
+          : counted
+      },
     }
     const loop = runLoop(env, run)
     const watched = Effect.onExit(loop, (exit) => afterEnd(core, entry, exit))

@@ -35,8 +35,8 @@ export interface RunEnv {
   readonly leaseRemainingMs: () => number
   readonly maxValueLength: number
   readonly maxRecoveries: number
-  /** A step was committed. */
-  readonly onProgress: Effect.Effect<void>
+  /** A step was committed, whose last attempt took so long. */
+  readonly onProgress: (durationMs: number) => Effect.Effect<void>
   /** True once the worker stops: no further attempt begins. */
   readonly draining: () => boolean
 }

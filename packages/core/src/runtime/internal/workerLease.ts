@@ -6,11 +6,13 @@
  * - X6: a heartbeat says which leases the store still grants; a run that is missing is stopped at once.
  */
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 import * as Schedule from "effect/Schedule"
 import { StoreError } from "../../model/Errors.js"
 import type { Lease } from "../../model/Records.js"
 import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
 import type { FaultsService } from "../Faults.js"
+import { WorkerMetrics } from "../WorkerMetrics.js"
 
 export interface WorkerLease {
   readonly workerId: string
@@ -65,7 +67,12 @@ export const keepBeating = (lease: WorkerLease, leaseMs: number, stopLost: Effec
   }).pipe(
     Effect.zipRight(stopLost),
     // A heart that stops is no reason to stop the process: the lease ends by itself, and the next beat may succeed.
-    Effect.catchAllCause((cause) => Effect.logWarning("the worker's heartbeat failed", cause)),
+    Effect.catchAllCause((cause) =>
+      Effect.zipRight(
+        Metric.increment(WorkerMetrics.heartbeatsFailed),
+        Effect.logWarning("the worker's heartbeat failed", cause),
+      ),
+    ),
     Effect.zipRight(Effect.sleep(leaseMs / 3)),
     Effect.forever,
   )

@@ -1,0 +1,71 @@
+/**
+ * How a worker takes runs: as many as it has places for, whoever is due longest first, and fair between workflows.
+ *
+ * - X12: while a run on probation is tried, nothing is claimed.
+ * - Where more runs are due than fit, a workflow with a long queue does not keep the others waiting: each gets its share,
+ *   and another one begins each time.
+ */
+import * as Effect from "effect/Effect"
+import { randomUUID } from "node:crypto"
+import type { StoreError } from "../../model/Errors.js"
+import type { RunRecord } from "../../model/Records.js"
+import { minding, take, type Core } from "./ownership.js"
+
+/** Most runs that one claim takes: what is due is shared among workers, runs on probation above all. */
+const maxClaim = 64
+
+interface Wanted {
+  readonly name: string
+  readonly version: number
+}
+
+const claimOf = (core: Core, workflows: ReadonlyArray<Wanted>, limit: number) =>
+  core.store.claim({
+    namespace: core.settings.namespace,
+    workerId: core.lease.workerId,
+    claimToken: randomUUID(),
+    workflows,
+    runIds: null,
+    limit,
+  })
+
+/** Each workflow's share, one after the other. */
+const claimInTurn = (core: Core, workflows: ReadonlyArray<Wanted>, limit: number) =>
+  Effect.gen(function* () {
+    const share = Math.ceil(limit / workflows.length)
+    const first = core.turn++
+    const runs: Array<RunRecord> = []
+    for (let index = 0; index < workflows.length && runs.length < limit; index++) {
+      const workflow = workflows[(first + index) % workflows.length]!
+      runs.push(...(yield* claimOf(core, [workflow], Math.min(share, limit - runs.length))))
+    }
+    return runs
+  })
+
+const claimFairly = (core: Core, limit: number): Effect.Effect<ReadonlyArray<RunRecord>, StoreError> =>
+  Effect.gen(function* () {
+    const workflows = [...core.runnables.values()].map(({ plan }) => ({ name: plan.workflow, version: plan.version }))
+    const inTurn = core.backlog && workflows.length > 1
+    const runs = yield* inTurn ? claimInTurn(core, workflows, limit) : claimOf(core, workflows, limit)
+    // All places were filled: more may be waiting, and the next claim looks at each queue. An idle worker asks once.
+    core.backlog = runs.length === limit
+    return runs
+  })
+
+/** One claim. Returns how many runs it brought. */
+export const claimOnce = (core: Core): Effect.Effect<number, StoreError> =>
+  Effect.gen(function* () {
+    if (core.draining || (yield* minding(core))) return 0
+    const limit = Math.min(core.settings.concurrency - core.owned.size, maxClaim)
+    // A worker without a living lease would be refused anyway.
+    if (limit <= 0 || core.lease.remainingMs() <= 0) return 0
+    core.claimedAt = null
+    const runs = yield* Effect.ensuring(
+      claimFairly(core, limit),
+      Effect.sync(() => (core.claimedAt = performance.now())),
+    )
+    // W7: what a claim brings to a worker that stops is released with the rest.
+    if (core.draining) return 0
+    yield* take(core, runs)
+    return runs.length
+  }).pipe(Effect.uninterruptible)
