@@ -31,6 +31,7 @@ const mayDependOn: Partial<Record<Package, ReadonlyArray<Package>>> = {
   sqlite: ["core", "sql"],
   postgres: ["core", "sql"],
   conformance: ["core"],
+  testing: ["core"],
 }
 
 interface Case {

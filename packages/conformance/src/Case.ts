@@ -28,6 +28,10 @@ export type Law =
   | "D15"
   | "D16"
   | "D17"
+  | "D18"
+  | "D19"
+  | "D20"
+  | "D21"
 
 /**
  * One case: what a law asks in one situation.
@@ -62,6 +66,8 @@ const undelivered = (harness: Harness, store: OpenStore): ReadonlyArray<Feature>
     failAfter: store.failAfter !== undefined,
     unsafeInteger: store.plantUnsafeInteger !== undefined,
     unreadable: store.makeUnreadable !== undefined,
+    transactions: store.driver.transact !== undefined && store.ledger !== undefined,
+    wakeUps: store.driver.onWakeUp !== undefined && store.second?.onWakeUp !== undefined,
   }
   return harness.features.filter((feature) => !delivered[feature])
 }

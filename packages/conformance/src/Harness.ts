@@ -1,5 +1,5 @@
 /** What the kit needs of a driver's tests: how to open a store, and what beyond the contract can be done to it. */
-import type { CheckpointDriver } from "@cairn/core"
+import type { CheckpointDriver, TransactionAccess } from "@cairn/core"
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
@@ -10,12 +10,14 @@ import type * as Scope from "effect/Scope"
  *
  * *Shape.* `second`: another connection to the same data. `ownClock`: the store's clock is not Effect's. `failAfter`:
  * a call can be made to die between two statements. `unsafeInteger`: a number past 2^53 - 1 can be planted. `unreadable`:
- * the data can be made unreadable. (`exactClock` is not declared: it follows from `elapse`.)
+ * the data can be made unreadable. `wakeUps`: `driver` and `second` have the capability `notify`, and nobody else makes runs
+ * claimable there while a case runs. `transactions`: the driver has that capability, and there is a table of the application
+ * beside its own. (`exactClock` is not declared: it follows from `elapse`.)
  *
  * @category models
  * @since 0.1.0
  */
-export type Feature = "second" | "ownClock" | "failAfter" | "unsafeInteger" | "unreadable"
+export type Feature = "second" | "ownClock" | "failAfter" | "unsafeInteger" | "unreadable" | "wakeUps" | "transactions"
 
 /**
  * A store that is open for one case.
@@ -35,6 +37,14 @@ export interface OpenStore {
   readonly failAfter?: (statements: number) => Effect.Effect<void, unknown>
   /** For `unsafeInteger`: writes 2^53 + 1 into the `version` of this run, past the driver. */
   readonly plantUnsafeInteger?: (namespace: string, runId: string) => Effect.Effect<void, unknown>
+  /**
+   * For `transactions`: a table of names, with no name in it twice. `insert` adds one through what the body of `transact`
+   * was given; `names` reads them all over a connection of its own.
+   */
+  readonly ledger?: {
+    readonly insert: (access: TransactionAccess, name: string) => Effect.Effect<unknown, unknown>
+    readonly names: Effect.Effect<ReadonlyArray<string>, unknown>
+  }
   /** For `unreadable`: makes every read of this store fail from now on (a table renamed, a file overwritten). */
   readonly makeUnreadable?: Effect.Effect<void, unknown>
 }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict"
 import * as Effect from "effect/Effect"
 import { describe, it } from "vitest"
 import { isOffered, runCase, type Case } from "./Case.js"
+import { answerCases } from "./cases/answer.js"
 import { claimCases } from "./cases/claim.js"
 import { clockCases } from "./cases/clock.js"
 import { commitCases } from "./cases/commit.js"
@@ -15,6 +16,8 @@ import { outcomeCases } from "./cases/outcome.js"
 import { recoveryCases } from "./cases/recovery.js"
 import { settledCases } from "./cases/settled.js"
 import { textCases } from "./cases/text.js"
+import { transactionCases } from "./cases/transaction.js"
+import { wakeUpCases } from "./cases/wakeUp.js"
 import { workerCases } from "./cases/worker.js"
 import type { Feature, Harness } from "./Harness.js"
 
@@ -34,12 +37,15 @@ export const cases: ReadonlyArray<Case> = [
   ...dueCases,
   ...clockCases,
   ...outcomeCases,
+  ...answerCases,
   ...textCases,
   ...loadCases,
   ...openCases,
   ...workerCases,
   ...recoveryCases,
   ...settledCases,
+  ...transactionCases,
+  ...wakeUpCases,
 ].sort(byLaw)
 
 /** A driver that claims to serve several processes has to be tried from more than one side. */
@@ -47,10 +53,17 @@ const capabilitiesAreTried: Case = {
   law: "D1",
   title: "the harness tries what the driver's capabilities promise",
   needs: [],
-  run: ({ driver, offersSecond }) =>
+  run: ({ driver, offersSecond, offersWakeUps, store }) =>
     Effect.sync(() => {
-      const { name, multiProcess } = driver.capabilities
+      const { name, multiProcess, notify, transactions } = driver.capabilities
       assert.ok(name.length > 0, "the driver has no name")
+      assert.equal(driver.onWakeUp !== undefined, notify, "`notify` and `onWakeUp` go together (D18)")
+      assert.ok(!notify || offersWakeUps, "a driver with `notify` needs a harness that offers `wakeUps`")
+      assert.equal(driver.transact !== undefined, transactions, "`transactions` and `transact` go together (D20)")
+      assert.ok(
+        !transactions || store.ledger !== undefined,
+        "a driver with `transactions` needs a harness that offers it",
+      )
       assert.ok(!multiProcess || offersSecond, "a driver with `multiProcess` needs a harness that offers `second`")
     }),
 }
@@ -61,6 +74,8 @@ const everyFeature: ReadonlyArray<Feature | "exactClock"> = [
   "failAfter",
   "unsafeInteger",
   "unreadable",
+  "wakeUps",
+  "transactions",
   "exactClock",
 ]
 
@@ -72,7 +87,7 @@ const timeoutMs = 120_000
  * Cases that need what the harness does not offer are not registered; the suite's title counts them and names the
  * features that they wait for.
  *
- * *Laws.* D1 to D17 of `CheckpointDriver`.
+ * *Laws.* D1 to D21 of `CheckpointDriver`.
  *
  * @category suites
  * @since 0.1.0

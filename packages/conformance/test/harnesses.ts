@@ -31,11 +31,14 @@ export const aroundAll = (
   beat: (workerId, leaseMs) => around(driver.beat(workerId, leaseMs)),
   releaseWorker: (workerId) => around(driver.releaseWorker(workerId)),
   unpark: (namespace, runId) => around(driver.unpark(namespace, runId)),
+  answer: (given) => around(driver.answer(given)),
+  listParked: (page) => around(driver.listParked(page)),
+  ...(driver.onWakeUp === undefined ? {} : { onWakeUp: driver.onWakeUp }),
 })
 
 const broken = (problem: string) => new StoreError({ reason: "Corrupt", operation: "read", problem })
 
-type Writes = Pick<CheckpointDriver, "commit" | "claim" | "releaseWorker">
+type Writes = Pick<CheckpointDriver, "commit" | "claim" | "releaseWorker" | "answer">
 
 /** As if a call were `begin`, one write and `commit`: a death after the third loses the acknowledgement only. */
 export const lostAfter = <A>(
@@ -62,6 +65,7 @@ export const faithful: Hooks = {
     commit: (batch) => Effect.suspend(() => lostAfter(armed(), driver.commit(batch))),
     claim: (request) => Effect.suspend(() => lostAfter(armed(), driver.claim(request))),
     releaseWorker: (workerId) => Effect.suspend(() => lostAfter(armed(), driver.releaseWorker(workerId))),
+    answer: (given) => Effect.suspend(() => lostAfter(armed(), driver.answer(given))),
   }),
   onUnsafe: () => ({
     findRun: () => Effect.fail(broken("a number is too large")),
@@ -104,4 +108,63 @@ const openWithEverything = (hooks: Hooks): Effect.Effect<OpenStore> =>
 export const withEverything = (hooks: Hooks): Harness => ({
   open: openWithEverything(hooks),
   features: ["second", "ownClock", "failAfter", "unsafeInteger", "unreadable"],
+})
+
+/** How a driver tells of what became claimable; a mutant replaces one of them. */
+export interface Calls {
+  /** Stands around a call that may make a run claimable. `made` says whether its result did. */
+  readonly telling: <A>(
+    call: Effect.Effect<A, StoreError>,
+    made: (result: A) => boolean,
+    tell: Effect.Effect<void>,
+    act: "createRun" | "unpark" | "releaseWorker" | "answer",
+  ) => Effect.Effect<A, StoreError>
+  /** What a call tells that dies before it was done. */
+  readonly dead: (tell: Effect.Effect<void>) => Effect.Effect<void>
+}
+
+export const toldInTime: Calls = {
+  telling: (call, made, tell) => Effect.tap(call, (result) => (made(result) ? tell : Effect.void)),
+  dead: () => Effect.void,
+}
+
+/** Two connections to one memory that hear each other, on a test clock. A call may die, before or after it was done. */
+export const withWakeUps = ({ dead, telling }: Calls): Harness => ({
+  open: Effect.map(MemoryDriver.make(), (memory) => {
+    const listeners: Array<() => void> = []
+    const tell = Effect.sync(() => {
+      for (const listener of listeners) listener()
+    })
+    let armed: number | null = null
+    const dying = <A>(call: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
+      Effect.suspend(() => {
+        const statements = armed
+        armed = null
+        const died = statements !== null && statements < 3
+        return Effect.tapError(lostAfter(statements, call), () => (died ? dead(tell) : Effect.void))
+      })
+    const isRunning = (workerId: string) =>
+      Effect.map(memory.beat(workerId, 60_000), ({ leases }) => leases).pipe(
+        Effect.flatMap((leases) => Effect.forEach(leases, (lease) => memory.findRun(lease.namespace, lease.runId))),
+        Effect.map((rows) => rows.some((row) => row?.status === "running")),
+      )
+    const driver: CheckpointDriver = {
+      ...memory,
+      capabilities: { ...memory.capabilities, notify: true },
+      createRun: (run) => dying(telling(memory.createRun(run), ({ created }) => created, tell, "createRun")),
+      unpark: (namespace, runId) => dying(telling(memory.unpark(namespace, runId), (done) => done, tell, "unpark")),
+      answer: (given) => dying(telling(memory.answer(given), (done) => done, tell, "answer")),
+      releaseWorker: (workerId) =>
+        Effect.flatMap(isRunning(workerId), (running) =>
+          dying(telling(memory.releaseWorker(workerId), () => running, tell, "releaseWorker")),
+        ),
+      commit: (batch) => dying(memory.commit(batch)),
+      claim: (request) => dying(memory.claim(request)),
+      onWakeUp: (listener) => void listeners.push(listener),
+    }
+    return { driver, second: driver, failAfter: (statements) => Effect.sync(() => (armed = statements)) }
+  }),
+  features: ["second", "failAfter", "wakeUps"],
+  elapse: (ms) => TestClock.adjust(ms),
+  environment: TestContext.TestContext,
 })

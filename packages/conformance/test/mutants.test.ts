@@ -4,7 +4,8 @@ import { cases, runCase, type Case, type Harness } from "@cairn/conformance"
 import type { CheckpointDriver, StoreError } from "@cairn/core"
 import { Cause, Chunk, Effect, Exit } from "effect"
 import { describe, expect, it } from "vitest"
-import { faithful, lostAfter, onTestClock, withEverything, type Hooks } from "./harnesses.js"
+import { faithful, lostAfter, onTestClock, toldInTime, withEverything, withWakeUps, type Hooks } from "./harnesses.js"
+import { answerMutants } from "./mutants/answers.js"
 import { claimMutants } from "./mutants/claims.js"
 import { commitMutants } from "./mutants/commits.js"
 import { leaseMutants } from "./mutants/leases.js"
@@ -12,6 +13,8 @@ import { openMutants } from "./mutants/open.js"
 import { releaseMutants } from "./mutants/releases.js"
 import { rowMutants } from "./mutants/rows.js"
 import { textMutants } from "./mutants/texts.js"
+import { sound as soundTransactions, transactionMutants, withTransactions } from "./mutants/transactions.js"
+import { wakeUpMutants } from "./mutants/wakeUps.js"
 
 const mutants = [
   ...commitMutants,
@@ -21,6 +24,7 @@ const mutants = [
   ...textMutants,
   ...rowMutants,
   ...openMutants,
+  ...answerMutants,
 ]
 
 const named = (title: string): Case => {
@@ -49,7 +53,7 @@ describe("the kit catches a driver in which", () => {
 })
 
 /** A call that dies after its second statement has done half of its work. */
-const dyingHalfway = <M extends "commit" | "claim" | "releaseWorker">(
+const dyingHalfway = <M extends "commit" | "claim" | "releaseWorker" | "answer">(
   method: M,
   half: (driver: CheckpointDriver) => CheckpointDriver[M],
 ): Partial<Hooks> => ({
@@ -97,6 +101,17 @@ const broken: ReadonlyArray<readonly [fault: string, caughtBy: string, hooks: Pa
         Effect.asVoid(Effect.zipRight(driver.releaseWorker(workerId), driver.beat(workerId, 60_000))),
     ),
   ],
+  [
+    "an answer that dies has settled the effect and left the run parked",
+    "D19: an answer that dies",
+    dyingHalfway(
+      "answer",
+      (driver) => (given) =>
+        Effect.flatMap(driver.findEffect(given), (effect) =>
+          driver.recordOutcome({ ...effect!, ...given, state: given.state }),
+        ),
+    ),
+  ],
   ["a number past 2^53 - 1 is rounded", "D13: a stored number past", { onUnsafe: (driver) => driver }],
   [
     "what cannot be read is absent",
@@ -128,11 +143,24 @@ describe("with fault hooks the kit catches a driver in which", () => {
   })
 })
 
+describe("with wake-ups the kit catches a driver in which", () => {
+  it.each(wakeUpMutants.map((mutant) => [mutant.fault, mutant] as const))("%s", async (_, { calls, caughtBy }) => {
+    await expectCaught(named(caughtBy), withWakeUps(calls))
+  })
+})
+
+describe("with transactions the kit catches a driver in which", () => {
+  it.each(transactionMutants.map((mutant) => [mutant.fault, mutant] as const))("%s", async (_, { caughtBy, ends }) => {
+    await expectCaught(named(caughtBy), withTransactions(ends))
+  })
+})
+
 describe("the mutants", () => {
   it("break every law, each fault once", () => {
-    const titles = [...mutants.map(({ caughtBy }) => caughtBy), ...broken.map(([, caughtBy]) => caughtBy)]
+    const titles = [...mutants, ...wakeUpMutants, ...transactionMutants].map(({ caughtBy }) => caughtBy)
+    titles.push(...broken.map(([, caughtBy]) => caughtBy))
     const laws = new Set(titles.map((title) => title.split(":")[0]))
-    expect(laws.size).toBe(17)
+    expect(laws.size).toBe(21)
     expect(mutants.length).toBeGreaterThan(100)
     expect(new Set(mutants.map(({ fault }) => fault)).size).toBe(mutants.length)
   })
@@ -141,6 +169,14 @@ describe("the mutants", () => {
     const sound = onTestClock((driver) => driver)
     for (const caughtBy of new Set(mutants.map((mutant) => mutant.caughtBy))) {
       const exit = await Effect.runPromiseExit(runCase(named(caughtBy), sound))
+      expect(Exit.isSuccess(exit), `'${caughtBy}' on a driver without a fault`).toBe(true)
+    }
+    for (const caughtBy of new Set(transactionMutants.map((mutant) => mutant.caughtBy))) {
+      const exit = await Effect.runPromiseExit(runCase(named(caughtBy), withTransactions(soundTransactions)))
+      expect(Exit.isSuccess(exit), `'${caughtBy}' on a driver without a fault`).toBe(true)
+    }
+    for (const caughtBy of new Set(wakeUpMutants.map((mutant) => mutant.caughtBy))) {
+      const exit = await Effect.runPromiseExit(runCase(named(caughtBy), withWakeUps(toldInTime)))
       expect(Exit.isSuccess(exit), `'${caughtBy}' on a driver without a fault`).toBe(true)
     }
   })

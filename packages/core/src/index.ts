@@ -3,21 +3,27 @@ export type { AnyFlow, Flow, Fragment, Outcome, StepContext } from "./builder/Fl
 export { Plan, type ComputedContext, type ComputedStep } from "./builder/Plan.js"
 export { compile } from "./compiler/Compiler.js"
 export { fromLegacySchema, type LegacyFunctions, type LegacySchema } from "./dsl/LegacySchema.js"
+export { Effects, type AnyEffect, type Local, type Read, type Transaction } from "./dsl/Effects.js"
+export { Idempotency, type IdempotencyHeaderOptions } from "./dsl/Idempotency.js"
+export { OnUnknown, type OnUnknownLimits } from "./dsl/OnUnknown.js"
 export {
-  Effects,
-  type AnyEffect,
-  type Local,
-  type Read,
-  type StoreWithTransactions,
-  type Transaction,
-} from "./dsl/Effects.js"
-export { OnUnknown } from "./dsl/OnUnknown.js"
-export { Operation, type AnyOperation, type External, type HandlerContext, type Performs } from "./dsl/Operation.js"
+  handlerTag,
+  Operation,
+  type AnyOperation,
+  type Checked,
+  type External,
+  type Handler,
+  type HandlerCheck,
+  type HandlerContext,
+  type MemberOperation,
+  type Performs,
+} from "./dsl/Operation.js"
 export { Output, type Unvalidated } from "./dsl/Output.js"
 export type { OnInvalid, RetryOptions, StepOptions } from "./dsl/StepOptions.js"
 export { codecOf, isSchema, type AnySchema, type Codec, type Gated } from "./model/Codec.js"
 export { diagnosticCodes, type Diagnostic, type DiagnosticCode } from "./model/DiagnosticCode.js"
 export {
+  AnswerRefused,
   CompileError,
   InvalidId,
   InvalidValue,
@@ -31,6 +37,7 @@ export {
   StepThrew,
   StepTimeout,
   StoreError,
+  TransactionAborted,
   type ErrorDetails,
   type ParkReason,
 } from "./model/Errors.js"
@@ -49,8 +56,10 @@ export type {
   StepRecord,
 } from "./model/Records.js"
 export { planFormat, type PlanEffect, type PlanNode, type PlanOperation } from "./model/Plan.js"
+export { StoreWithTransactions } from "./model/StoreWithTransactions.js"
 export type { Capabilities } from "./store/Capabilities.js"
 export type {
+  AnswerRow,
   AttemptRow,
   CheckpointDriver,
   ClaimRequest,
@@ -61,11 +70,22 @@ export type {
   NewRunRow,
   OpenRows,
   OutcomeRow,
+  ParkedPage,
+  ParkedRow,
   RunPatch,
   RunRow,
+  TransactionAccess,
+  TransactionEnd,
+  TransactionLimits,
 } from "./store/CheckpointDriver.js"
-export { CheckpointStore, type CheckpointStoreService, type Commit } from "./store/CheckpointStore.js"
-export { fromDriver } from "./store/fromDriver.js"
+export {
+  CheckpointStore,
+  type Answer,
+  type CheckpointStoreService,
+  type Commit,
+  type ParkedRecord,
+} from "./store/CheckpointStore.js"
+export { contextFromDriver, fromDriver } from "./store/fromDriver.js"
 export { MemoryDriver } from "./store/MemoryDriver.js"
 export { MemoryStore } from "./store/MemoryStore.js"
 export {
@@ -78,6 +98,7 @@ export {
   type RunSnapshot,
   type StartOptions,
 } from "./runtime/Cairn.js"
+export type { AnswerOptions, OutcomeAnswer, ParkedOptions, ParkedRun, UnknownOperation } from "./runtime/Answers.js"
 export { faultPoints, Faults, type FaultPoint, type FaultSite, type FaultsService } from "./runtime/Faults.js"
 export { WorkerMetrics } from "./runtime/WorkerMetrics.js"
 export { Worker, type WorkerOptions } from "./runtime/Worker.js"

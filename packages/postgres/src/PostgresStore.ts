@@ -1,5 +1,5 @@
 /** The store in a Postgres database. */
-import { CheckpointStore, fromDriver, type StoreError } from "@cairn/core"
+import { contextFromDriver, type CheckpointStore, type StoreError, type StoreWithTransactions } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { PostgresStoreOptions } from "./internal/connectionOptions.js"
@@ -22,6 +22,6 @@ import { PostgresDriver } from "./PostgresDriver.js"
  */
 export const PostgresStore = {
   /** *Errors.* Those of opening, see `PostgresDriver.make`. */
-  layer: (options: PostgresStoreOptions): Layer.Layer<CheckpointStore, StoreError> =>
-    Layer.scoped(CheckpointStore, Effect.map(PostgresDriver.make(options), fromDriver)),
+  layer: (options: PostgresStoreOptions): Layer.Layer<CheckpointStore | StoreWithTransactions, StoreError> =>
+    Layer.scopedContext(Effect.map(PostgresDriver.make(options), contextFromDriver)),
 }

@@ -11,17 +11,24 @@ import { makeFaultyClient } from "./internal/faultyClient.js"
 const database = useDatabase()
 
 storeConformance("postgres", {
-  features: ["second", "ownClock", "failAfter", "unsafeInteger", "unreadable"],
+  features: ["second", "ownClock", "failAfter", "unsafeInteger", "unreadable", "wakeUps", "transactions"],
   open: Effect.gen(function* () {
     const schema = yield* freshSchema(database)
-    const options = { url: database.url, schema, listen: false, maxConnections: 4 }
+    const options = { url: database.url, schema, maxConnections: 4 }
     const open = yield* openDatabase(options)
     const faulty = makeFaultyClient(open.client)
+    yield* query(database, `create table ${schema}.ledger (name text primary key)`)
     // Without another try: what the kit cuts off has to stay cut off.
     const once = makePostgresDatabase(faulty.client, open.dialect, { ...open.options, retryMs: 0 })
     return {
       driver: faulty.disarmedByCalls(yield* driverOver(open.dialect, once, open.options)),
       second: yield* PostgresDriver.make(options),
+      ledger: {
+        insert: (access, name) => access.query(`insert into ${schema}.ledger (name) values ($1)`, [name]),
+        names: Effect.map(query(database, `select name from ${schema}.ledger`), (rows) =>
+          rows.map((row) => String(row["name"])),
+        ),
+      },
       failAfter: (statements) => Effect.sync(() => faulty.arm(statements)),
       plantUnsafeInteger: (namespace, runId) =>
         query(database, `update ${schema}.run set version = 9007199254740993 where namespace = $1 and run_id = $2`, [

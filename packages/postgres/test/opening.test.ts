@@ -184,10 +184,10 @@ describe("migrating", () => {
   )
 
   it.scopedLive(
-    "ten processes that start at once on an empty database all start, five times",
+    "sixteen processes that start at once on an empty database all start, and migrate it once, five times",
     () =>
       Effect.gen(function* () {
-        const processes = yield* Effect.promise(() => Promise.all(Array.from({ length: 10 }, startProcess)))
+        const processes = yield* Effect.promise(() => Promise.all(Array.from({ length: 16 }, startProcess)))
         yield* Effect.addFinalizer(() => Effect.sync(() => processes.forEach(({ end }) => end())))
         for (let round = 0; round < 5; round++) {
           const schema = yield* freshSchema(database)

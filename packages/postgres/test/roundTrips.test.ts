@@ -1,9 +1,9 @@
 /** How often a call goes to the server: the price of a call is the network's round trip, and an idle worker pays all day. */
-import type { CheckpointDriver } from "@cairn/core"
+import { CheckpointStore, fromDriver, Worker, Workflow, type CheckpointDriver } from "@cairn/core"
 import type { SqlClient } from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer, Schema, TestClock, TestContext } from "effect"
 import { openDatabase } from "../src/internal/openDatabase.js"
 import { makePostgresDatabase } from "../src/internal/postgresDatabase.js"
 import { driverOver } from "../src/PostgresDriver.js"
@@ -39,7 +39,7 @@ const open = Effect.gen(function* () {
       const before = counted.sent()
       return Effect.map(call(driver), (value) => ({ value, trips: counted.sent() - before }))
     })
-  return { driver, trips }
+  return { driver, sent: counted.sent, trips }
 })
 
 describe("round trips", () => {
@@ -73,5 +73,40 @@ describe("round trips", () => {
       expect((yield* trips((driver) => driver.createRun(newRun("a")))).trips).toBe(3)
       expect((yield* trips((driver) => driver.load("test", "a"))).trips).toBe(4)
     }),
+  )
+})
+
+describe("an idle worker", () => {
+  const idle = Workflow.make("idle", { version: 1, input: Schema.Null }).compile()
+
+  /** Lets what the clock has woken send its statements: until none has come for a while, in real time. */
+  const settled = (sent: () => number) =>
+    Effect.promise(async () => {
+      for (let before = -1; before !== sent();) {
+        before = sent()
+        await new Promise((resolve) => setTimeout(resolve, 25))
+      }
+    })
+
+  it.scopedLive(
+    "with the usual settings sends 84 statements a minute over its pool, as the README counts",
+    () =>
+      Effect.gen(function* () {
+        const { driver, sent } = yield* open
+        yield* Effect.gen(function* () {
+          yield* Layer.build(
+            Worker.layer({ workflows: [idle] }).pipe(Layer.provide(Layer.succeed(CheckpointStore, fromDriver(driver)))),
+          )
+          yield* settled(sent)
+          const before = sent()
+          for (let second = 0; second < 60; second++) {
+            yield* TestClock.adjust("1 second")
+            yield* settled(sent)
+          }
+          // A look each second, and a heartbeat of four statements every ten seconds.
+          expect(sent() - before).toBe(60 + 6 * 4)
+        }).pipe(Effect.scoped, Effect.provide(TestContext.TestContext))
+      }),
+    30_000,
   )
 })

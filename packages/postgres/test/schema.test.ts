@@ -41,7 +41,7 @@ describe("the schema", () => {
       const columns = yield* columnsOf
       const indexes = yield* indexesOf
       expect(new Set(columns.map(({ table }) => table)).size).toBe(6)
-      expect(indexes).toHaveLength(10)
+      expect(indexes).toHaveLength(11)
       const lines = [
         ...columns.map(({ collation, column, required, table, type }) =>
           [`${table}.${column}`, type, ...(collation === null ? [] : [`collate ${collation}`])]

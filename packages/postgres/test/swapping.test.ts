@@ -1,17 +1,19 @@
 /** One test body, three stores: a line decides where runs are kept. */
 import {
   Cairn,
+  CheckpointStore,
+  Faults,
   MemoryStore,
   NotPerformed,
   OnUnknown,
   Operation,
+  Worker,
   Workflow,
-  type CheckpointStore,
   type StoreError,
 } from "@cairn/core"
 import { PostgresStore } from "@cairn/postgres"
 import { SqliteStore } from "@cairn/sqlite"
-import { Effect, Schema, type Layer } from "effect"
+import { Deferred, Effect, Layer, Schema } from "effect"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import path from "node:path"
@@ -31,7 +33,8 @@ const Charge = Operation.make("payments.charge", {
   payload: Schema.Struct({ customer: Schema.String, cents: Schema.Int }),
   success: Schema.Struct({ id: Schema.String }),
   onUnknown: OnUnknown.retryWithKey({ keyWindow: "24 hours" }),
-  timeout: "5 seconds",
+  // After a crash it is waited for: the lease, then this.
+  timeout: "300 millis",
 })
 
 const invoice = Workflow.make("invoice", { version: 1, input: Schema.Struct({ customer: Schema.String }) })
@@ -43,6 +46,7 @@ const invoice = Workflow.make("invoice", { version: 1, input: Schema.Struct({ cu
   .output(Schema.String, ({ results }) => `${results.charge.id} for ${results.price}`)
   .compile()
 
+/** The line that differs. */
 const stores: Readonly<Record<string, () => Layer.Layer<CheckpointStore, StoreError>>> = {
   memory: () => MemoryStore.layer,
   SQLite: () => SqliteStore.layer({ filename: path.join(folder, "runs.sqlite") }),
@@ -70,5 +74,44 @@ describe("one workflow, the same on every store", () => {
     } finally {
       await cairn.close()
     }
+  })
+
+  it.each(Object.keys(stores))("goes on after a crash, under the same key, on %s", async (name) => {
+    const sent: Array<string> = []
+    const charge = Charge.toLayer(({ cents }, { idempotencyKey }) => {
+      sent.push(idempotencyKey)
+      return Effect.succeed({ id: `charge of ${cents}` })
+    })
+    const worker = (faults: Layer.Layer<never>) =>
+      Layer.build(
+        Worker.layer({ workflows: [invoice], lease: "500 millis", pollInterval: "20 millis", drain: 0 }).pipe(
+          Layer.provide(charge),
+          Layer.provide(faults),
+        ),
+      )
+    const body = Effect.gen(function* () {
+      const crashed = yield* Deferred.make<void>()
+      // Nothing of it goes on, neither the run nor its heart: to the store it is a process that was killed.
+      const crash = Layer.succeed(Faults, {
+        reach: (point, { step }) =>
+          Effect.gen(function* () {
+            if (point === "afterEffect" && step === "charge") yield* Deferred.succeed(crashed, undefined)
+            if (yield* Deferred.isDone(crashed)) return yield* Effect.never
+          }),
+      })
+      yield* worker(crash)
+      const run = yield* Cairn.start(invoice, { customer: "grace" }, { runId: "two" })
+      yield* Deferred.await(crashed)
+      expect(sent).toEqual(["default/two/charge#0"])
+
+      yield* worker(Layer.empty)
+      expect(yield* run.result).toBe("charge of 500 for 500")
+      // What became of it was not known: asked again under the same key, which the provider knows.
+      expect(sent).toEqual(["default/two/charge#0", "default/two/charge#0"])
+      const { run: row, steps } = yield* Effect.flatMap(CheckpointStore, (store) => store.load("default", "two"))
+      expect(row.fence).toBeGreaterThanOrEqual(2)
+      expect(steps.map(({ path }) => path)).toEqual(["price", "charge"])
+    })
+    await Effect.runPromise(Effect.provide(Effect.scoped(body), Layer.fresh(stores[name]!())))
   })
 })

@@ -1,5 +1,7 @@
-/** What the driver needs of a connection or a pool: three ways to run statements. The dialect's package implements it. */
-import { StoreError } from "@cairn/core"
+/** What the driver needs of a connection or a pool: a few ways to run statements. The dialect's package implements it. */
+import { StoreError, type TransactionAborted, type TransactionLimits } from "@cairn/core"
+import type { Connection } from "@effect/sql/SqlConnection"
+import type { Compiler } from "@effect/sql/Statement"
 import type * as Effect from "effect/Effect"
 import type { Dialect } from "./Dialect.js"
 import type { Statement } from "./Statement.js"
@@ -53,6 +55,26 @@ export interface Database {
     urgency: "usual" | "heartbeat",
     body: (session: Session) => Effect.Effect<A, StoreError>,
   ) => Effect.Effect<A, StoreError>
+
+  /** How the client spells statements that are built from parts. */
+  readonly compiler: Compiler
+
+  /**
+   * A transaction whose connection is lent to a body, which may be interrupted and may fail with errors of its own; `end`
+   * then writes in the same transaction, and says whether it is kept.
+   *
+   * *Errors.* Those of the body; `TransactionAborted` where the database has given the transaction up before `end`, or
+   * refused its commit for what the body wrote. `StoreError`: nothing was kept, unless it is retryable and the body has
+   * ended: then the commit may have been made.
+   *
+   * *Laws.* The body runs once at most: only the beginning is tried again.
+   */
+  readonly lend: <A, B, E>(
+    operation: string,
+    limits: TransactionLimits,
+    body: (connection: Connection) => Effect.Effect<A, E>,
+    end: (session: Session, value: A) => Effect.Effect<{ readonly keep: boolean; readonly value: B }, StoreError>,
+  ) => Effect.Effect<B, E | TransactionAborted | StoreError>
 }
 
 const problems: Readonly<Record<StoreError["reason"], string>> = {

@@ -90,8 +90,8 @@ export interface Dialect {
   readonly limitLocks: string | null
 
   /**
-   * An expression that wakes the workers of other processes once the transaction is committed; evaluated for each run that
-   * becomes claimable by a start or an unpark (D18). Default: null, they find it by polling.
+   * An expression that wakes the workers of other processes, once, when the transaction is committed; evaluated for each run
+   * that becomes claimable by a start, an unpark or a release (D18). Default: null, they find it by polling.
    */
   readonly wake: string | null
 

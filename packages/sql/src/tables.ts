@@ -185,6 +185,7 @@ const indexes: ReadonlyArray<Index> = [
     where: "status in ('sleeping', 'waiting') and wake_at is not null",
   },
   { name: "run_running", table: "run", on: "namespace, lease_owner", where: "status = 'running'" },
+  { name: "run_parked", table: "run", on: "namespace, run_id", where: "status = 'review'" },
   { name: "run_owned", table: "run", on: "lease_owner", where: "lease_owner is not null" },
 ]
 

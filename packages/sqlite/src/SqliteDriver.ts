@@ -11,7 +11,7 @@ import { sqliteDialect } from "./internal/sqliteDialect.js"
 export const driverOver = (database: Database, filename: string): CheckpointDriver =>
   SqlDriver.make(sqliteDialect, database, {
     name: "sqlite",
-    transactions: false,
+    transactions: true,
     notify: false,
     multiProcess: !isInMemory(filename),
     rowSecurity: false,
@@ -31,7 +31,7 @@ export const SqliteDriver = {
    * later version; `Unavailable` where the directory is missing or on a network file system; `Corrupt` where the file is
    * no database.
    *
-   * *Laws.* D1 to D17.
+   * *Laws.* D1 to D21.
    */
   make: (options: SqliteStoreOptions): Effect.Effect<CheckpointDriver, StoreError, Scope.Scope> =>
     Effect.map(openDatabase(options), ({ database }) => driverOver(database, options.filename)),

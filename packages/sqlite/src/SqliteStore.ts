@@ -1,5 +1,5 @@
 /** The store in a SQLite file. */
-import { CheckpointStore, fromDriver, type StoreError } from "@cairn/core"
+import { contextFromDriver, type CheckpointStore, type StoreError, type StoreWithTransactions } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { SqliteStoreOptions } from "./internal/openDatabase.js"
@@ -20,6 +20,6 @@ import { SqliteDriver } from "./SqliteDriver.js"
  */
 export const SqliteStore = {
   /** *Errors.* Those of opening, see `SqliteDriver.make`. */
-  layer: (options: SqliteStoreOptions): Layer.Layer<CheckpointStore, StoreError> =>
-    Layer.scoped(CheckpointStore, Effect.map(SqliteDriver.make(options), fromDriver)),
+  layer: (options: SqliteStoreOptions): Layer.Layer<CheckpointStore | StoreWithTransactions, StoreError> =>
+    Layer.scopedContext(Effect.map(SqliteDriver.make(options), contextFromDriver)),
 }

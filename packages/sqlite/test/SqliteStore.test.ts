@@ -9,15 +9,22 @@ import { makeFaultyClient } from "./internal/faultyConnection.js"
 import { temporaryFile } from "./internal/temporaryFile.js"
 
 storeConformance("sqlite", {
-  features: ["second", "ownClock", "failAfter", "unsafeInteger", "unreadable"],
+  features: ["second", "ownClock", "failAfter", "unsafeInteger", "unreadable", "transactions"],
   open: Effect.gen(function* () {
     const filename = yield* temporaryFile
     const { client } = yield* openDatabase({ filename })
     const faulty = makeFaultyClient(client)
+    yield* client.unsafe("create table ledger (name text primary key) strict")
     const database = makeSqliteDatabase(faulty.client, { busyTimeoutMs: 5_000 })
     return {
       driver: faulty.disarmedByCalls(driverOver(database, filename)),
       second: yield* SqliteDriver.make({ filename }),
+      ledger: {
+        insert: (access, name) => access.query("insert into ledger (name) values (?)", [name]),
+        names: Effect.map(client.unsafe<{ readonly name: string }>("select name from ledger"), (rows) =>
+          rows.map((row) => row.name),
+        ),
+      },
       failAfter: (statements) => Effect.sync(() => faulty.arm(statements)),
       plantUnsafeInteger: (namespace, runId) =>
         client.unsafe("update cairn_run set version = 9007199254740993 where namespace = ? and run_id = ?", [

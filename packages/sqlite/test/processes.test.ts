@@ -8,8 +8,8 @@ import { makeBareClient } from "./internal/bareClient.js"
 import { claimOf } from "./internal/rows.js"
 import { temporaryFile } from "./internal/temporaryFile.js"
 
-const openers = 10
-const rounds = 8
+const openers = 16
+const rounds = 5
 
 describe("many processes at one file", () => {
   it.scopedLive(

@@ -84,6 +84,8 @@ CREATE TABLE cairn_worker (
 
 CREATE INDEX cairn_run_owned on cairn_run (lease_owner) where lease_owner is not null;
 
+CREATE INDEX cairn_run_parked on cairn_run (namespace, run_id) where status = 'review';
+
 CREATE INDEX cairn_run_pending on cairn_run (namespace, updated_at) where status = 'pending';
 
 CREATE INDEX cairn_run_running on cairn_run (namespace, lease_owner) where status = 'running';

@@ -15,7 +15,7 @@ describe("the schema", () => {
       const objects = yield* client.unsafe<{ readonly sql: string }>(
         "select sql from sqlite_master where sql is not null order by type desc, name",
       )
-      expect(objects).toHaveLength(10)
+      expect(objects).toHaveLength(11)
       const text = objects.map(({ sql }) => `${sql};\n`).join("\n")
       yield* Effect.promise(() => expect(text).toMatchFileSnapshot(snapshot))
     }),

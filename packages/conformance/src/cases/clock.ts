@@ -82,6 +82,30 @@ const stamps: Case = {
   run: (bench) => assertStamps(bench, bench.driver.now),
 }
 
+const partsOfOne: Case = {
+  law: "D8",
+  title: "D8: parts of a millisecond are rounded up: nothing is refused for them, and nothing is due early",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      for (const ms of [0.4, 1.5, 10_000.5]) {
+        const { row, lease } = yield* claimed(bench)
+        const at = yield* committed(
+          bench,
+          commitOf(lease, 0, {
+            steps: [step("done", 1, { durationMs: ms })],
+            attempts: [attempt("next", { retryInMs: ms })],
+            run: { status: "sleeping", wakeInMs: ms, release: true },
+          }),
+        )
+        const { attempts, run } = yield* everything(bench, row)
+        assert.deepEqual([run.wakeAt, attempts[0]?.retryAt], [at + Math.ceil(ms), at + Math.ceil(ms)])
+      }
+      const { now, until } = yield* bench.driver.beat(fresh("worker"), 10_000.5)
+      assert.equal(until, now + 10_001)
+    }),
+}
+
 const ownClock: Case = {
   law: "D8",
   title: "D8: the clock of the calling process counts for nothing, be it a day behind or ahead",
@@ -220,6 +244,7 @@ const beatAgain: Case = {
 
 export const clockCases: ReadonlyArray<Case> = [
   stamps,
+  partsOfOne,
   ownClock,
   noLease,
   endedLease,

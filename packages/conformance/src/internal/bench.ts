@@ -36,6 +36,7 @@ export interface Bench {
   readonly paths: ReadonlySet<string>
   readonly namespace: string
   readonly offersSecond: boolean
+  readonly offersWakeUps: boolean
   /** Ends when the store's clock has reached this time. */
   readonly waitUntil: (at: number) => Effect.Effect<void, unknown>
   /** Lets exactly so much pass; only in cases that need `exactClock`. */
@@ -64,6 +65,7 @@ export const makeBench = (harness: Harness, store: OpenStore): Bench => {
     paths,
     namespace: fresh("conformance"),
     offersSecond: harness.features.includes("second"),
+    offersWakeUps: harness.features.includes("wakeUps"),
     waitUntil:
       elapse === undefined
         ? poll

@@ -1,5 +1,21 @@
 /** A driver that keeps the paths of everything that it is given to commit, so that a case can ask for all of them. */
-import type { CheckpointDriver } from "@cairn/core"
+import type { CheckpointDriver, CommitRows } from "@cairn/core"
+import * as Effect from "effect/Effect"
+
+const note = ({ attempts, effects, steps }: CommitRows, paths: Set<string>): void => {
+  for (const { path } of [...steps, ...effects, ...attempts]) paths.add(path)
+}
+
+/** `transact` of a driver, its commit's paths noted as well. */
+const transacting = (transact: CheckpointDriver["transact"], paths: Set<string>): Pick<CheckpointDriver, "transact"> =>
+  transact === undefined
+    ? {}
+    : {
+        transact: (limits, body) =>
+          transact(limits, (access) =>
+            Effect.tap(body(access), ({ commit }) => Effect.sync(() => note(commit, paths))),
+          ),
+      }
 
 /** The same driver; the paths of each batch are added to `paths`, also of what is refused: it must not be found. */
 export const notingPaths = (driver: CheckpointDriver, paths: Set<string>): CheckpointDriver => ({
@@ -11,9 +27,7 @@ export const notingPaths = (driver: CheckpointDriver, paths: Set<string>): Check
   loadOpen: (namespace, runId, asked) => driver.loadOpen(namespace, runId, asked),
   claim: (request) => driver.claim(request),
   commit: (batch) => {
-    for (const { steps, effects, attempts } of batch) {
-      for (const { path } of [...steps, ...effects, ...attempts]) paths.add(path)
-    }
+    for (const commit of batch) note(commit, paths)
     return driver.commit(batch)
   },
   recordOutcome: (outcome) => driver.recordOutcome(outcome),
@@ -21,5 +35,11 @@ export const notingPaths = (driver: CheckpointDriver, paths: Set<string>): Check
   beat: (workerId, leaseMs) => driver.beat(workerId, leaseMs),
   releaseWorker: (workerId) => driver.releaseWorker(workerId),
   unpark: (namespace, runId) => driver.unpark(namespace, runId),
+  answer: (answer) => {
+    paths.add(answer.path)
+    return driver.answer(answer)
+  },
+  listParked: (page) => driver.listParked(page),
+  ...transacting(driver.transact, paths),
   ...(driver.onWakeUp === undefined ? {} : { onWakeUp: (listener: () => void) => driver.onWakeUp?.(listener) }),
 })

@@ -76,6 +76,20 @@ const clock: ReadonlyArray<Mutant> = [
   mutant("times are seconds with a fraction", "D8: every time that is stored", (driver) =>
     viewRun(driver, (row) => ({ ...row, createdAt: row.createdAt + 0.5 })),
   ),
+  mutant("a delay loses its part of a millisecond", "D8: parts of a millisecond", (driver) =>
+    editCommit(driver, (commit) => ({
+      ...commit,
+      run: { ...commit.run, wakeInMs: commit.run.wakeInMs === null ? null : Math.floor(commit.run.wakeInMs) },
+    })),
+  ),
+  mutant("a delay with a part of a millisecond is refused", "D8: parts of a millisecond", (driver) => ({
+    commit: (batch) =>
+      Effect.map(driver.commit(batch), (results) =>
+        results.map((result, index) =>
+          Number.isInteger(batch[index]?.run.wakeInMs ?? 0) ? result : { _tag: "Refused", run: null },
+        ),
+      ),
+  })),
   mutant("a beat touches the rows of its runs", "D8: a beat touches no run row", (driver) =>
     withWorkers(driver, (untils) => ({
       ...viewRun(driver, (row) => ({

@@ -142,6 +142,7 @@ export const rename = (driver: CheckpointDriver, over: Partial<Names>): Checkpoi
     beat: (workerId, leaseMs) => driver.beat(name.worker(workerId), leaseMs),
     releaseWorker: (workerId) => driver.releaseWorker(name.worker(workerId)),
     unpark: (namespace, runId) => driver.unpark(name.namespace(namespace), name.runId(runId)),
+    answer: (given) => driver.answer(atPath(place(given))),
   }
 }
 

@@ -11,7 +11,7 @@ import type { AnySchema, givenOf, NoSchema, typeOf } from "../model/Codec.js"
 import { notAStep } from "../model/DiagnosticCode.js"
 import type { Plan as CompiledPlan } from "../model/Plan.js"
 import type { Returned } from "./Flow.js"
-import type { declared } from "./internal/checks.js"
+import type { declared, given } from "./internal/checks.js"
 import { close, emptyDefinition, performNode, stepNode } from "./internal/flow.js"
 import type { Workflow } from "./Workflow.js"
 
@@ -74,8 +74,8 @@ export interface PlanConstructors {
     ) => Returned<
       givenOf<Out> | Unvalidated,
       unknown,
-      declared<Fx[number]> | EffectScope.Scope,
-      YieldWrap<Effect.Effect<any, any, declared<Fx[number]> | EffectScope.Scope>>
+      declared<Fx[number]> | given<Fx[number]> | EffectScope.Scope,
+      YieldWrap<Effect.Effect<any, any, declared<Fx[number]> | given<Fx[number]> | EffectScope.Scope>>
     >,
   ): ComputedStep<never, declared<Fx[number]>>
 

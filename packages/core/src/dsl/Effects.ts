@@ -2,7 +2,6 @@
  * What a step declares that it touches. A step lists its effects; the compiler counts them, the runtime acts on them.
  */
 import type * as Context from "effect/Context"
-import type { needsTransactions } from "../model/DiagnosticCode.js"
 import type { AnyOperation } from "./Operation.js"
 
 /**
@@ -41,14 +40,16 @@ export interface Transaction {
 }
 
 /**
- * What a transaction step asks of the store. Only stores with transactions provide it. The message is a type parameter,
- * because compilers print those: `StoreWithTransactions<"CRN106: ..">` is what a missing store is called.
- *
- * @category models
- * @since 0.1.0
+ * What `SqlClient` of `@effect/sql` looks like: a transaction step is given it, and nothing more special (clients of one
+ * database carry their `config`). By shape, because this package does without `@effect/sql`.
  */
-export interface StoreWithTransactions<Remedy extends string = needsTransactions> {
-  readonly _transactions: Remedy
+export interface StepSqlClient {
+  readonly safe: any
+  readonly withTransaction: any
+  readonly withoutTransforms: any
+  readonly reserve: any
+  readonly reactive: any
+  readonly config?: never
 }
 
 /**
@@ -81,7 +82,13 @@ export interface EffectsConstructors {
   read(name: string): Read<never>
   /** A service that touches nothing outside. */
   local<Id, Service>(tag: Context.Tag<Id, Service>): Local<Id>
-  /** Statements in the transaction that commits this step: exactly once. */
+  /**
+   * Statements in the transaction that commits this step: exactly once. The step's function finds the store's `SqlClient`
+   * (of `@effect/sql`), or `query` in promise style; the tables stand in the store's own database.
+   *
+   * *Shape.* Its `timeout` is at most a third of the worker's lease, and by default that or ten seconds, whichever is less:
+   * the store's connection is held for so long.
+   */
   readonly transaction: Transaction
 }
 

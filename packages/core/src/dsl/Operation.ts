@@ -21,7 +21,7 @@ import { emptyChoice, nestedChoice, notASchema, performedOutside, type Diagnosti
 import { StepMisuse, type NotPerformed } from "../model/Errors.js"
 import type { checkJson } from "./internal/jsonSide.js"
 import { CurrentStep } from "./internal/currentStep.js"
-import type { OnUnknown } from "../model/OnUnknown.js"
+import type { OnUnknown, PolicyName } from "../model/OnUnknown.js"
 import { durationMs } from "./OnUnknown.js"
 
 const TypeId: unique symbol = Symbol.for("@cairn/core/Operation") as never
@@ -58,6 +58,38 @@ export interface HandlerContext {
   /** Aborted when the operation's timeout passes, the lease is lost or the worker stops. */
   readonly signal: AbortSignal
 }
+
+/**
+ * What a check found: whether the operation happened, and with which result. A result of `void` may be left out.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Checked<A> =
+  | ([void] extends [A]
+      ? { readonly happened: true; readonly result?: A }
+      : { readonly happened: true; readonly result: A })
+  | { readonly happened: false }
+
+/**
+ * What `checkFirst` asks of a handler: it looks up what an earlier send did, and changes nothing.
+ *
+ * *Errors.* Whatever goes wrong means that it could not find out: it is asked again. Say `happened: false` only if the
+ * provider would know by now: the operation is then performed.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface HandlerCheck<P, A, R = never> {
+  readonly check: (payload: P, context: HandlerContext) => Effect.Effect<Checked<A>, unknown, R> | Promise<Checked<A>>
+}
+
+/** The further argument of `toLayer`: demanded of `checkFirst`, refused for the others. */
+type checkOf<Policy, P, A, R> = [Policy] extends ["checkFirst"]
+  ? [check: HandlerCheck<P, A, R>]
+  : "checkFirst" extends Policy
+    ? [check?: HandlerCheck<P, A, R>]
+    : []
 
 /**
  * Any effect that writes to the outside world: an operation, or a choice of several.
@@ -100,29 +132,41 @@ export interface OperationCodecs {
 /**
  * One write to the outside world.
  *
- * *Shape.* `P` payload, `A` success, `E` declared failure.
+ * *Shape.* `P` payload, `A` success, `E` declared failure, `Policy` the name of what resolves an unknown outcome.
  *
  * @category models
  * @since 0.1.0
  */
-export interface Operation<Name extends string, P, A, E = never> extends External<Name, P, A, E, Name> {
+export interface Operation<
+  Name extends string,
+  P,
+  A,
+  E = never,
+  Policy extends PolicyName = PolicyName,
+> extends External<Name, P, A, E, Name> {
   /**
    * Provides the handler. It may return an Effect or a Promise. A declared failure or `NotPerformed` says that nothing
-   * happened; anything else that goes wrong leaves the outcome unknown, and `onUnknown` resolves it.
+   * happened; anything else that goes wrong leaves the outcome unknown, and `onUnknown` resolves it. With the policy
+   * `checkFirst` it takes the check as well.
    *
    * *Errors.* Never answer `NotPerformed` to a 409 (the key's first request is still under way) or a 422 (the key was
    * used with another payload): it would move the generation on, and the next key could perform a second time. Throw
    * instead.
    */
-  readonly toLayer: <R = never>(
+  readonly toLayer: <R = never, R2 = never>(
     handler: (payload: P, context: HandlerContext) => Effect.Effect<A, E | NotPerformed, R> | Promise<A>,
-  ) => Layer.Layer<Performs<Name>, never, R>
+    ...check: checkOf<Policy, P, A, R2>
+  ) => Layer.Layer<Performs<Name>, never, R | R2>
 }
 
 /** The handler as the runtime calls it: what it needs from outside is bound already. */
 export interface Handler {
-  readonly run: (payload: unknown, context: HandlerContext) => Effect.Effect<unknown, unknown> | Promise<unknown>
+  readonly run: Call
+  /** Null where the handler came without one. */
+  readonly check: Call | null
 }
+
+type Call = (payload: unknown, context: HandlerContext) => Effect.Effect<unknown, unknown> | Promise<unknown>
 
 /** The key under which an operation's handler is found in a worker's context. */
 export const handlerTag = (name: string): Context.Tag<any, Handler> => Context.GenericTag(`@cairn/core/Handler/${name}`)
@@ -148,22 +192,23 @@ const external = (name: string, codecs: OperationCodecs, members: ReadonlyArray<
   return self
 }
 
-const handlerLayer = (
-  name: string,
-  handler: (payload: any, context: HandlerContext) => any,
-): Layer.Layer<any, never, any> =>
+type AnyCall = (payload: any, context: HandlerContext) => any
+
+const bound =
+  (call: AnyCall, services: Context.Context<never>): Call =>
+  (payload, handlerContext) => {
+    const result: unknown = call(payload, handlerContext)
+    return Effect.isEffect(result)
+      ? (Effect.provide(result as Effect.Effect<unknown, unknown, never>, services) as Effect.Effect<unknown, unknown>)
+      : (result as Promise<unknown>)
+  }
+
+const handlerLayer = (name: string, handler: AnyCall, check: AnyCall | undefined): Layer.Layer<any, never, any> =>
   Layer.effect(
     handlerTag(name),
-    Effect.map(Effect.context<never>(), (context): Handler => ({
-      run: (payload, handlerContext) => {
-        const result: unknown = handler(payload, handlerContext)
-        return Effect.isEffect(result)
-          ? (Effect.provide(result as Effect.Effect<unknown, unknown, never>, context) as Effect.Effect<
-              unknown,
-              unknown
-            >)
-          : (result as Promise<unknown>)
-      },
+    Effect.map(Effect.context<never>(), (services): Handler => ({
+      run: bound(handler, services),
+      check: typeof check === "function" ? bound(check, services) : null,
     })),
   )
 
@@ -206,16 +251,22 @@ export interface OperationConstructors {
    * // => "payments.charge"
    * ```
    */
-  make<const Name extends string, PS extends AnySchema, AS extends AnySchema, FS extends AnySchema = NoSchema>(
+  make<
+    const Name extends string,
+    PS extends AnySchema,
+    AS extends AnySchema,
+    Policy extends OnUnknown,
+    FS extends AnySchema = NoSchema,
+  >(
     name: Name,
     definition: {
       readonly payload: checkJson<`payload of operation '${Name}'`, PS> & PS
       readonly success: checkJson<`success of operation '${Name}'`, AS> & AS
       readonly failure?: checkJson<`failure of operation '${Name}'`, FS> & FS
-      readonly onUnknown: OnUnknown
+      readonly onUnknown: Policy
       readonly timeout?: Duration.DurationInput
     },
-  ): Operation<Name, typeOf<PS>, typeOf<AS>, typeOf<FS>>
+  ): Operation<Name, typeOf<PS>, typeOf<AS>, typeOf<FS>, Policy["policy"]>
 
   /**
    * One of several operations, chosen at run time (an agent's tool choice): one operation, one intent that records the
@@ -256,7 +307,7 @@ export const Operation: OperationConstructors = {
       case: null,
     }
     const operation = Object.assign(external(name, codecs, [member]), {
-      toLayer: (handler: (payload: any, context: HandlerContext) => any) => handlerLayer(name, handler),
+      toLayer: (handler: AnyCall, probe?: { readonly check?: AnyCall }) => handlerLayer(name, handler, probe?.check),
     })
     // A missing failure is fine, a failure that is no schema is not: without this, both would look the same.
     if (definition?.failure !== undefined && codecs.failure === null) {

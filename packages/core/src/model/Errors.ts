@@ -233,6 +233,29 @@ export class RunParked extends Data.TaggedError("RunParked")<{
 }
 
 /**
+ * A person's answer to an unknown outcome was not taken. Nothing was changed.
+ *
+ * *Errors.* `NotParked`: the run waits for nobody, or was resumed meanwhile. `AlreadyAnswered`: the outcome is known by
+ * now, by an earlier answer or by a worker that recorded it late; if the run is still parked, resume it. `NothingUnknown`:
+ * it is parked for something else. `StepDiffers`: it is parked at another step than the answer is for. `IntentDiffers`:
+ * the workflow would now perform something else than what is recorded. None is worth a retry.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class AnswerRefused extends Data.TaggedError("AnswerRefused")<{
+  readonly namespace: string
+  readonly runId: string
+  readonly reason: "NotParked" | "AlreadyAnswered" | "NothingUnknown" | "StepDiffers" | "IntentDiffers"
+  readonly problem: string
+}> {
+  readonly isRetryable = false
+  override get message() {
+    return `The answer for run '${this.runId}' was not taken (${this.reason}): ${this.problem}.`
+  }
+}
+
+/**
  * The operation is known not to have happened: the provider refused it before it did anything, or it was never sent.
  * Handlers fail with it so that the step may be tried again under a new key.
  *
@@ -286,6 +309,27 @@ export class StepTimeout extends Data.TaggedError("StepTimeout")<{
   readonly isRetryable = true
   override get message() {
     return `Step '${this.step}' took longer than ${this.timeoutMs} ms and was interrupted.`
+  }
+}
+
+/**
+ * The database had given the transaction of a step up, or refused its COMMIT: nothing of it is there. The attempt counts as
+ * failed, whatever the step's function gave.
+ *
+ * *Errors.* Retryable: the step may be tried again, nothing has happened. It is found where a function keeps the failure of
+ * a statement to itself (Postgres commits nothing of such a transaction), leaves a nested transaction open, or breaks a
+ * constraint that is checked at the end.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class TransactionAborted extends Data.TaggedError("TransactionAborted")<{
+  readonly problem: string
+  readonly cause?: unknown
+}> {
+  readonly isRetryable = true
+  override get message() {
+    return `The step's transaction was rolled back: ${this.problem}.`
   }
 }
 

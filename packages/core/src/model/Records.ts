@@ -116,7 +116,7 @@ export type EffectState = "intended" | "succeeded" | "failed" | "notPerformed"
  *
  * *Shape.* `operation` is the member that is sent, `payload` the recorded text of what is sent, `payloadHash` of its
  * canonical form. `outcome` is the encoded result or failure. `claimToken` is that of the owner who sends. `sends` counts
- * how often it was handed to the handler, `intentAt` is the first time.
+ * how often it was handed to the handler or, by `checkFirst`, asked about; `intentAt` is the first time.
  *
  * @category models
  * @since 0.1.0

@@ -34,6 +34,14 @@ import { canonicalText } from "../model/internal/json.js"
 import type { FailureRecord, RunRecord, RunStatus } from "../model/Records.js"
 import { CheckpointStore, type CheckpointStoreService } from "../store/CheckpointStore.js"
 import { ended, runnable } from "../store/LocalSignals.js"
+import {
+  answer,
+  parked,
+  type AnswerOptions,
+  type OutcomeAnswer,
+  type ParkedOptions,
+  type ParkedRun,
+} from "./Answers.js"
 import { Worker, type WorkerOptions } from "./Worker.js"
 
 /**
@@ -286,6 +294,10 @@ export interface CairnClient {
   ) => Promise<PromiseRunHandle<W>>
   /** Lets a parked run go on. False if it was not parked. */
   readonly resume: (options: { readonly runId: string; readonly namespace?: string }) => Promise<boolean>
+  /** One page of the runs that wait for a person. */
+  readonly parked: (options?: ParkedOptions) => Promise<ReadonlyArray<ParkedRun>>
+  /** Says whether an operation of unknown outcome happened; rejects with `AnswerRefused` where it cannot be said. */
+  readonly answer: (workflow: AnyWorkflow, of: AnswerOptions, said: OutcomeAnswer) => Promise<void>
   /** Stops the worker (it drains), then closes the store. What still waits for a result is rejected. */
   readonly close: () => Promise<void>
 }
@@ -343,6 +355,8 @@ const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(options: OpenOp
     start: async (workflow, input, startOptions) => promised(await run(start(workflow, input, startOptions))),
     attach: async (workflow, of) => promised(await run(attach(workflow, of))),
     resume: (of) => run(resume(of)),
+    parked: (of) => run(parked(of)),
+    answer: (workflow, of, said) => run(answer(workflow, of, said)),
     close: async () => {
       await Effect.runPromise(Fiber.interruptAll(waiting))
       await runtime.dispose()
@@ -368,6 +382,19 @@ export const Cairn = {
   attach,
   /** Lets a parked run go on, once the reason is dealt with. False if it was not parked. */
   resume,
+  /** One page of the runs that wait for a person, with what is unknown of each. */
+  parked,
+  /**
+   * Says of an operation whose outcome is unknown that it happened, with its result, or that it did not: it is then
+   * performed again, under a new key. The run goes on.
+   *
+   * *Errors.* `InvalidValue`: the result does not fit the operation's schema; the run stays parked. `AnswerRefused`: the
+   * run is not parked for it, or somebody has answered already. `RunConflict`: it is a run of another workflow or version.
+   * `RunNotFound`. `StoreError`.
+   *
+   * *Laws.* D19: of several answers the first is taken.
+   */
+  answer,
   /**
    * Store, worker and client in promise style, for callers who don't use Effect.
    *

@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
  * - `afterIntent`: the intent is durable, nothing is sent.
  * - `beforeEffect`: the lease was checked; the handler is next.
  * - `afterEffect`: the handler has answered; nothing of it is stored.
+ * - `afterRecord`: of an operation with `recordFirst`, the outcome is recorded; nothing of the step is.
  * - `afterGate`: the output has passed its schema; nothing of it is stored.
  * - `beforeCommit`, `afterCommit`: around the commit of a step, a failed attempt or the end of the run.
  * - `beforeBeat`: the worker is about to prolong its lease (`step` is empty).
@@ -26,6 +27,7 @@ export const faultPoints = [
   "afterIntent",
   "beforeEffect",
   "afterEffect",
+  "afterRecord",
   "afterGate",
   "beforeCommit",
   "afterCommit",

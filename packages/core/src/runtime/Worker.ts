@@ -127,7 +127,7 @@ const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>
     const context: Context.Context<any> = (yield* Effect.context<never>()) as Context.Context<any>
     const faults = yield* Faults
     const made = yield* settings(options)
-    const runnables = yield* compiled(options.workflows, store, context)
+    const runnables = yield* compiled(options.workflows, store, context, made.leaseMs)
     const owned = new Map<string, Owned>()
     let orphans: Effect.Effect<void> = Effect.void
     const lease = makeWorkerLease(store, faults, randomUUID(), made.leaseMs, (leases, askedAt) => {
@@ -147,6 +147,7 @@ const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>
       },
       owned,
       probation: [],
+      careful: false,
       claimedAt: performance.now(),
       backlog: false,
       turn: 0,

@@ -37,12 +37,24 @@
  * - **D17** A settled effect (any state but `intended`) is never changed, by no commit and no `recordOutcome`: the rest of
  *   such a commit goes through.
  * - **D18** With the capability `notify`, each act by which runs become claimable at once, by any process, calls the listeners
- *   of `onWakeUp` once, and no earlier than a claim can find the runs: a `createRun` that created, an `unpark` that
- *   succeeded, a `releaseWorker` that gave up a running run. Nothing else does, and no call that failed. What is called
+ *   of `onWakeUp` once, and no earlier than a claim can find the runs: a `createRun` that created, an `unpark` or `answer`
+ *   that succeeded, a `releaseWorker` that gave up a running run. Nothing else does, and no call that failed. What is called
  *   while a connection is down is lost; the listeners are called once when it is back.
+ * - **D19** `answer` settles an effect that is still `intended`, of a run that is in review at the named `seq`; it adds the
+ *   attempt, if one is given, and unparks the run as `unpark` does: all of it or none. The first answer wins; one that is
+ *   refused changes nothing.
+ * - **D20** With the capability `transactions`, `transact` runs its body inside a transaction of the database, with a client
+ *   that is bound to it, and writes the body's commit in that transaction, guarded as any (D3, D4, D16, D17): what the body
+ *   wrote and the commit are there together or not at all. Nothing is there after a refused commit, a body that failed or
+ *   was interrupted, or a transaction that the database had given up; success is reported for nothing but a COMMIT that
+ *   was answered. A call runs its body at most once. What the client is asked once the body has ended is refused. The
+ *   run's row is locked by the commit, not by the body.
+ * - **D21** `listParked` gives the runs of the namespace that are in review with a reason to be parked, in order of their
+ *   run ids, each once over all pages; never more than `limit`.
  */
+import type * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { StoreError } from "../model/Errors.js"
+import type { StoreError, TransactionAborted } from "../model/Errors.js"
 import type {
   AttemptRecord,
   EffectRecord,
@@ -187,6 +199,50 @@ export interface OutcomeRow {
 }
 
 /**
+ * What a person says of an operation whose outcome is unknown.
+ *
+ * *Shape.* `seq` is that of the parked run which the person has seen. `attempt` accounts for the generation where the
+ * operation did not happen (kind `refused`), null where it did.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface AnswerRow {
+  readonly namespace: string
+  readonly runId: string
+  readonly seq: number
+  readonly path: string
+  readonly generation: number
+  readonly state: Exclude<EffectState, "intended">
+  readonly outcome: string | null
+  readonly attempt: Omit<AttemptRow, "path" | "endedAt" | "retryAt"> | null
+}
+
+/**
+ * A page of parked runs.
+ *
+ * *Shape.* `after`: the last run id of the page before, null for the first page. `limit` from 1 up.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface ParkedPage {
+  readonly namespace: string
+  readonly after: string | null
+  readonly limit: number
+}
+
+/**
+ * A parked run, without its payloads. `updatedAt` is when it was parked.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export type ParkedRow = Pick<RunRow, "namespace" | "runId" | "workflow" | "version" | "seq" | "updatedAt"> & {
+  readonly parked: string
+}
+
+/**
  * A run with what it has committed.
  *
  * @category rows
@@ -209,12 +265,48 @@ export interface OpenRows {
 }
 
 /**
+ * What the body of `transact` has of the database, until it ends.
+ *
+ * *Shape.* `services`: what a step's effect may ask for (the `SqlClient` of `@effect/sql`, for stores that have one).
+ * `query`: one statement, its parameters spelled as the database does; rows as it gives them.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface TransactionAccess {
+  readonly services: Context.Context<any>
+  readonly query: (text: string, parameters: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<unknown>, unknown>
+}
+
+/**
+ * What a body leaves to be committed with what it wrote.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface TransactionEnd<C, A> {
+  readonly commit: C
+  readonly value: A
+}
+
+/**
+ * How long a body is expected to take at most, in milliseconds. The body itself keeps to it; the database ends
+ * statements, and transactions that are idle, after as long.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface TransactionLimits {
+  readonly timeoutMs: number
+}
+
+/**
  * The contract of a database adapter. Every method is one atomic act of the database.
  *
  * *Errors.* `StoreError` only, with its reason; a driver retries nothing but what its own database asks for (a busy
  * file, a serialisation failure), and never after a commit whose outcome it does not know.
  *
- * *Laws.* D1 to D18, at the head of this file.
+ * *Laws.* D1 to D21, at the head of this file.
  *
  * @category models
  * @since 0.1.0
@@ -280,6 +372,23 @@ export interface CheckpointDriver {
    */
   readonly unpark: (namespace: string, runId: string) => Effect.Effect<boolean, StoreError>
 
+  /** Settles an unknown outcome by a person's word, and unparks its run (D19). True if this call did. */
+  readonly answer: (answer: AnswerRow) => Effect.Effect<boolean, StoreError>
+
+  /** One page of parked runs (D21). */
+  readonly listParked: (page: ParkedPage) => Effect.Effect<ReadonlyArray<ParkedRow>, StoreError>
+
   /** Adds a listener for as long as the driver lives (D18). There where the capability `notify` is. */
   readonly onWakeUp?: (listener: () => void) => void
+
+  /**
+   * Runs a body and writes its commit in one transaction (D20). There where the capability `transactions` is.
+   *
+   * *Errors.* The body's own. `TransactionAborted`: the database has given the transaction up. `StoreError`: where it is
+   * retryable after the body ended, the transaction may have been committed; the caller finds out before it goes on.
+   */
+  readonly transact?: <A, E>(
+    limits: TransactionLimits,
+    body: (access: TransactionAccess) => Effect.Effect<TransactionEnd<CommitRows, A>, E>,
+  ) => Effect.Effect<{ readonly result: CommitResult; readonly value: A }, E | TransactionAborted | StoreError>
 }

@@ -1,7 +1,7 @@
 /** What the runtime uses of a store: typed records, refusals as errors. Made from a driver by `fromDriver`. */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { LeaseLost, RunNotFound, StoreError } from "../model/Errors.js"
+import type { LeaseLost, RunNotFound, StoreError, TransactionAborted } from "../model/Errors.js"
 import type {
   AttemptRecord,
   EffectRecord,
@@ -14,7 +14,20 @@ import type {
 } from "../model/Records.js"
 import type { Capabilities } from "./Capabilities.js"
 import type { LocalSignals } from "./LocalSignals.js"
-import type { ClaimRequest, CommitRows, EffectWrite, NewRunRow, OutcomeRow, RunPatch } from "./CheckpointDriver.js"
+import type {
+  AnswerRow,
+  ClaimRequest,
+  CommitRows,
+  EffectWrite,
+  NewRunRow,
+  OutcomeRow,
+  ParkedPage,
+  ParkedRow,
+  RunPatch,
+  TransactionAccess,
+  TransactionEnd,
+  TransactionLimits,
+} from "./CheckpointDriver.js"
 
 /**
  * One commit of one run, typed.
@@ -29,6 +42,26 @@ export interface Commit extends Pick<CommitRows, "lease" | "base" | "seq" | "ste
   }
   readonly effects: ReadonlyArray<EffectWrite>
   readonly attempts: ReadonlyArray<Omit<AttemptRecord, "endedAt" | "retryAt"> & { readonly retryInMs: number | null }>
+}
+
+/**
+ * What a person says of an unknown outcome, typed.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Answer extends Omit<AnswerRow, "attempt"> {
+  readonly attempt: Omit<AttemptRecord, "path" | "endedAt" | "retryAt"> | null
+}
+
+/**
+ * A parked run, typed.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ParkedRecord extends Omit<ParkedRow, "parked"> {
+  readonly parked: ParkRecord
 }
 
 /**
@@ -57,6 +90,11 @@ export interface CheckpointStoreService {
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<RunRecord>, StoreError>
   /** Returns the store's clock at the commit. */
   readonly commit: (commit: Commit) => Effect.Effect<number, LeaseLost | StoreError>
+  /** Where the store has transactions: what the body does and its commit, together (D20). Refused is `LeaseLost`. */
+  readonly transact?: <A, E>(
+    limits: TransactionLimits,
+    body: (access: TransactionAccess) => Effect.Effect<TransactionEnd<Commit, A>, E>,
+  ) => Effect.Effect<{ readonly at: number; readonly value: A }, E | LeaseLost | TransactionAborted | StoreError>
   readonly recordOutcome: (outcome: OutcomeRow) => Effect.Effect<boolean, StoreError>
   readonly findEffect: (
     key: Pick<OutcomeRow, "namespace" | "runId" | "path" | "generation">,
@@ -70,6 +108,8 @@ export interface CheckpointStoreService {
   >
   readonly releaseWorker: (workerId: string) => Effect.Effect<void, StoreError>
   readonly unpark: (namespace: string, runId: string) => Effect.Effect<boolean, StoreError>
+  readonly answer: (answer: Answer) => Effect.Effect<boolean, StoreError>
+  readonly listParked: (page: ParkedPage) => Effect.Effect<ReadonlyArray<ParkedRecord>, StoreError>
 }
 
 /**

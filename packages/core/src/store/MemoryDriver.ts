@@ -11,6 +11,7 @@ import { StoreError } from "../model/Errors.js"
 import type { EffectRecord, Lease, StepRecord } from "../model/Records.js"
 import type { Capabilities } from "./Capabilities.js"
 import type {
+  AnswerRow,
   AttemptRow,
   CheckpointDriver,
   ClaimRequest,
@@ -20,6 +21,8 @@ import type {
   NewRunRow,
   OpenRows,
   OutcomeRow,
+  ParkedPage,
+  ParkedRow,
   RunRow,
 } from "./CheckpointDriver.js"
 
@@ -357,6 +360,40 @@ const unpark = (data: Data, namespace: string, runId: string, now: number): bool
   return true
 }
 
+const answer = (data: Data, given: AnswerRow, now: number): boolean => {
+  const run = find(data, given.namespace, given.runId)
+  const generations = run?.effects.get(given.path)
+  const effect = generations?.get(given.generation)
+  // D19
+  if (
+    run === undefined ||
+    run.row.status !== "review" ||
+    run.row.seq !== given.seq ||
+    effect === undefined ||
+    effect.state !== "intended"
+  ) {
+    return false
+  }
+  const { attempt, outcome, path, state } = given
+  generations!.set(given.generation, { ...effect, state, outcome, settledAt: now })
+  if (attempt !== null) {
+    childOf(run.attempts, path).set(attempt.attempt, { path, ...attempt, retryAt: null, endedAt: now })
+  }
+  return unpark(data, given.namespace, given.runId, now)
+}
+
+const byRunId = (a: ParkedRow, b: ParkedRow): number => (a.runId < b.runId ? -1 : 1)
+
+const listParked = (data: Data, { namespace, after, limit }: ParkedPage): ReadonlyArray<ParkedRow> =>
+  [...(data.namespaces.get(namespace)?.values() ?? [])]
+    .flatMap(({ row }): ReadonlyArray<ParkedRow> => {
+      const { runId, workflow, version, seq, status, parked, updatedAt } = row
+      const listed = status === "review" && parked !== null && (after === null || runId > after)
+      return listed ? [{ namespace, runId, workflow, version, seq, parked, updatedAt }] : []
+    })
+    .sort(byRunId)
+    .slice(0, Math.max(0, limit))
+
 const atNow = <A>(act: (now: number) => A): Effect.Effect<A> => Effect.map(Clock.currentTimeMillis, act)
 
 const driverOver = (data: Data): CheckpointDriver => ({
@@ -377,6 +414,8 @@ const driverOver = (data: Data): CheckpointDriver => ({
   beat: (workerId, leaseMs) => atNow((now) => beat(data, workerId, leaseMs, now)),
   releaseWorker: (workerId) => atNow((now) => releaseWorker(data, workerId, now)),
   unpark: (namespace, runId) => atNow((now) => unpark(data, namespace, runId, now)),
+  answer: (given) => atNow((now) => answer(data, given, now)),
+  listParked: (page) => Effect.sync(() => listParked(data, page)),
 })
 
 /**
@@ -389,7 +428,7 @@ export const MemoryDriver = {
   /**
    * Makes an empty store of its own. Its clock is Effect's, so that `TestClock` moves leases and wake times.
    *
-   * *Laws.* D1 to D18.
+   * *Laws.* D1 to D21.
    */
   make: (): Effect.Effect<CheckpointDriver> =>
     Effect.sync(() => driverOver({ namespaces: new Map(), workers: new Map() })),

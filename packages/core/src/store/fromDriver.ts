@@ -1,10 +1,12 @@
 /** A driver becomes a store: rows become records, refusals become errors. The only place where run columns are JSON. */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { LeaseLost, RunNotFound, StoreError } from "../model/Errors.js"
-import type { AttemptRecord, RunRecord } from "../model/Records.js"
-import type { AttemptRow, CheckpointDriver, RunRow } from "./CheckpointDriver.js"
+import type { AttemptRecord, ParkRecord, RunRecord } from "../model/Records.js"
+import { StoreWithTransactions } from "../model/StoreWithTransactions.js"
+import type { AttemptRow, CheckpointDriver, CommitRows, RunRow } from "./CheckpointDriver.js"
 import { makeLocalSignals, runnable } from "./LocalSignals.js"
-import type { CheckpointStoreService } from "./CheckpointStore.js"
+import { CheckpointStore, type CheckpointStoreService, type Commit } from "./CheckpointStore.js"
 
 class Unreadable {
   constructor(
@@ -27,6 +29,18 @@ const runRecord = (row: RunRow): RunRecord => ({
   parked: row.parked === null ? null : read("parked", row.parked),
 })
 
+/** One unreadable column must not stop the claim of its neighbours: loading that run is what fails, by name. */
+const claimedRecord = (row: RunRow): RunRecord => {
+  const { failure, ...rest } = row
+  try {
+    return { ...rest, failure: failure === null ? null : read("failure", failure), parked: null }
+  } catch {
+    const problem = "the stored failure could not be read"
+    const details = { name: "Error", message: problem, tag: null, stack: null, cause: null }
+    return { ...rest, failure: { kind: "undeclared", step: row.cursor ?? "", problem, details }, parked: null }
+  }
+}
+
 const attemptRecord = (row: AttemptRow): AttemptRecord => ({ ...row, error: read("error", row.error) })
 
 /** Unreadable is an error that names run and column, never an empty value (D14). */
@@ -43,6 +57,30 @@ const decoded = <A>(of: string, decode: () => A): Effect.Effect<A, StoreError> =
   })
 
 const text = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))
+
+const commitRows = (commit: Commit): CommitRows => ({
+  ...commit,
+  run: { ...commit.run, failure: text(commit.run.failure), parked: text(commit.run.parked) },
+  attempts: commit.attempts.map((attempt) => ({ ...attempt, error: JSON.stringify(attempt.error) })),
+})
+
+/** The part of a store that runs bodies in the database's own transactions; empty where the driver has none. */
+const transactions = ({ transact }: CheckpointDriver): Pick<CheckpointStoreService, "transact"> =>
+  transact === undefined
+    ? {}
+    : {
+        transact: (limits, body) =>
+          transact(limits, (access) =>
+            Effect.map(body(access), ({ commit, value }) => ({ commit: commitRows(commit), value: { commit, value } })),
+          ).pipe(
+            Effect.flatMap(({ result, value: { commit, value } }) =>
+              // Also where the run stands at this very seq: what is there then is another body's work, not this one's.
+              result._tag === "Committed"
+                ? Effect.succeed({ at: result.at, value })
+                : Effect.fail(new LeaseLost(commit.lease)),
+            ),
+          ),
+      }
 
 /**
  * Makes a store from a driver.
@@ -86,20 +124,10 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
       Effect.flatMap(driver.loadOpen(namespace, runId, paths), (rows) =>
         decoded(`run '${runId}'`, () => ({ ...rows, attempts: rows.attempts.map(attemptRecord) })),
       ),
-    claim: (request) =>
-      // A run that can be claimed has neither: one unreadable column must not stop the claim of its neighbours.
-      Effect.map(driver.claim(request), (rows) => rows.map((row) => ({ ...row, failure: null, parked: null }))),
+    claim: (request) => Effect.map(driver.claim(request), (rows) => rows.map(claimedRecord)),
     commit: (commit) =>
       // Encoded before the driver begins its transaction: a transaction holds I/O only.
-      Effect.suspend(() =>
-        driver.commit([
-          {
-            ...commit,
-            run: { ...commit.run, failure: text(commit.run.failure), parked: text(commit.run.parked) },
-            attempts: commit.attempts.map((attempt) => ({ ...attempt, error: JSON.stringify(attempt.error) })),
-          },
-        ]),
-      ).pipe(
+      Effect.suspend(() => driver.commit([commitRows(commit)])).pipe(
         Effect.flatMap(([result]) => {
           if (result?._tag === "Committed") return Effect.succeed(result.at)
           const stands = result?.run
@@ -115,5 +143,29 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
     beat: driver.beat,
     releaseWorker: driver.releaseWorker,
     unpark: driver.unpark,
+    answer: ({ attempt, ...answer }) =>
+      driver.answer({
+        ...answer,
+        attempt: attempt === null ? null : { ...attempt, error: JSON.stringify(attempt.error) },
+      }),
+    listParked: (page) =>
+      Effect.flatMap(driver.listParked(page), (rows) =>
+        Effect.forEach(rows, (row) =>
+          decoded(`run '${row.runId}'`, () => ({ ...row, parked: read<ParkRecord>("parked", row.parked) })),
+        ),
+      ),
+    ...transactions(driver),
   }
 }
+
+/**
+ * The services of a store whose driver has transactions, for its layer: the store itself, and what transaction steps ask of
+ * it.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const contextFromDriver = (driver: CheckpointDriver): Context.Context<CheckpointStore | StoreWithTransactions> =>
+  Context.make(CheckpointStore, fromDriver(driver)).pipe(
+    Context.add(StoreWithTransactions, { name: driver.capabilities.name }),
+  )

@@ -259,6 +259,22 @@ describe("compile() finds what only callers without types can do", () => {
         ),
       /^CRN110: onUnknown.keyWindow of operation 'o'/,
     ],
+    ...(["checkFirst", "recordFirst"] as const).flatMap((policy) =>
+      [{ maxSends: 0 }, { keyWindow: 0 }, { keyWindow: null }].map((limits): [string, () => any, RegExp] => [
+        `${policy} with ${JSON.stringify(limits)}`,
+        () =>
+          flow.perform(
+            "a",
+            Ops.make("o", {
+              payload: Schema.Void,
+              success: Schema.Void,
+              onUnknown: (OnUnknown as any)[policy](limits),
+            }),
+            { payload: nothing },
+          ),
+        /^CRN110: onUnknown\.(maxSends|keyWindow) of operation 'o'/,
+      ]),
+    ),
     [
       "onInvalid.then of another word",
       () => flow.step("a", { ...idle, onInvalid: { retries: 0, then: "ignore" } }, nothing),

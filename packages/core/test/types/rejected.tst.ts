@@ -686,4 +686,16 @@ describe("values of the wrong type are refused where they stand", () => {
   test("a handler that fails with what is not declared", () => {
     expect(Publish.toLayer(() => Effect.fail("no"))).type.toRaiseError("is not assignable to type")
   })
+
+  test("a handler of checkFirst without its check, and a check where no policy asks for one", () => {
+    const parts = { payload: Schema.Void, success: Schema.Struct({ id: Schema.String }) }
+    const Checked = Operation.make("o.p", { ...parts, onUnknown: OnUnknown.checkFirst() })
+    expect(Checked.toLayer(async () => ({ id: "" }))).type.toRaiseError("Expected 2 arguments, but got 1")
+    expect(
+      Publish.toLayer(async () => ({ url: "" }), { check: async () => ({ happened: false }) as const }),
+    ).type.toRaiseError("Expected 1 arguments, but got 2")
+    expect(
+      Checked.toLayer(async () => ({ id: "" }), { check: async () => ({ happened: true, result: {} }) as const }),
+    ).type.toRaiseError("is not assignable to type")
+  })
 })

@@ -16,9 +16,12 @@
  * - **G7** Limits of time are set inside the transaction, so that they hold through a pooler too; a limit on the side of
  *   the client, above them, notices a dead socket. A statement alone is limited in its waits for locks
  *   (`Dialect.limitLocks`) and by the client.
+ * - **G8** A transaction that is lent to a body is tried again by nobody here: the body may have run. Its limits are the
+ *   body's: what waits longer than that is nobody's any more, and its locks must go.
  */
-import { StoreError } from "@cairn/core"
+import { StoreError, TransactionAborted } from "@cairn/core"
 import { storeError, type Database, type Dialect, type Row, type Session, type Statement } from "@cairn/sql"
+import * as PgClient from "@effect/sql-pg/PgClient"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import * as Cause from "effect/Cause"
@@ -26,7 +29,9 @@ import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
+import { isAborted } from "./sqlStates.js"
 
 /** Limits in milliseconds. */
 export interface TimeLimits {
@@ -73,6 +78,7 @@ interface Reserved extends Connection {
 /** A connection that one call holds, its errors classified. */
 interface Held {
   readonly operation: string
+  readonly connection: Connection
   readonly run: Session["run"]
   /** COMMIT, with the server's answer to it. */
   readonly commit: Effect.Effect<unknown, StoreError>
@@ -93,6 +99,7 @@ const reserving =
       Effect.mapError(undone),
       Effect.map((connection) => ({
         operation,
+        connection,
         run: ({ params, text }) => classified(connection.execute(text, params, undefined)),
         commit: classified(Effect.suspend(() => connection.executeRaw("commit", []))),
         close: Effect.sync(() => (connection as Reserved).pg?.end(() => undefined)),
@@ -161,6 +168,53 @@ const within = <A>(
     // G1: also the wait for a connection, which the pool bounds; a client given to nobody would be lost to the pool.
   }).pipe(Effect.scoped, Effect.uninterruptible)
 
+/** G8: the database had given the transaction up for what the body did in it, or refuses to commit that. */
+const endOfLent = (error: StoreError): StoreError | TransactionAborted => {
+  if (isAborted(error.cause)) {
+    const problem = "a statement of it had failed and the step went on; Postgres commits nothing of such a transaction"
+    return new TransactionAborted({ problem, cause: error })
+  }
+  return error.reason === "Constraint"
+    ? new TransactionAborted({ problem: "it breaks a constraint that is checked at its end", cause: error })
+    : error
+}
+
+/** One try of a lent transaction. Its end is a value: from the body on nothing is tried again (G8). */
+const lending = <A, B, E>(
+  reserved: ReturnType<Reserve>,
+  beginning: string,
+  body: (connection: Connection) => Effect.Effect<A, E>,
+  end: (session: Session, value: A) => Effect.Effect<{ readonly keep: boolean; readonly value: B }, StoreError>,
+): Effect.Effect<Exit.Exit<B, E | StoreError | TransactionAborted>, FailedTry> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      const held = yield* reserved
+      const begun = yield* Effect.either(held.run({ text: beginning, params: [] }))
+      if (Either.isLeft(begun)) {
+        yield* rollBack(held, begun.left)
+        return yield* undone(begun.left)
+      }
+      // Also after a failure of the body that the connection has not caused: where it is gone, this closes it (G3).
+      const takeBack = Effect.catchAll(Effect.asVoid(held.run({ text: "rollback", params: [] })), () => held.close)
+      const given = yield* Effect.exit(restore(Effect.suspend(() => body(held.connection))))
+      if (Exit.isFailure(given)) {
+        yield* takeBack
+        return Exit.failCause(given.cause)
+      }
+      const ended = yield* Effect.either(runBody(held, (session) => end(session, given.value)))
+      if (Either.isLeft(ended)) {
+        yield* rollBack(held, ended.left)
+        return Exit.fail(endOfLent(ended.left))
+      }
+      if (!ended.right.keep) {
+        yield* takeBack
+        return Exit.succeed(ended.right.value)
+      }
+      const done = yield* Effect.either(commit(held))
+      return Either.isLeft(done) ? Exit.fail(endOfLent(done.left.error)) : Exit.succeed(ended.right.value)
+    }).pipe(Effect.scoped),
+  )
+
 /** One try of a statement without a transaction around it. */
 const alone = (
   reserved: ReturnType<Reserve>,
@@ -180,11 +234,13 @@ export const makePostgresDatabase = (
   dialect: Dialect,
   options: PostgresDatabaseOptions,
 ): Database => {
-  const limits =
-    `set local statement_timeout = ${options.statementMs}; set local lock_timeout = ${options.lockMs}; ` +
-    `set local idle_in_transaction_session_timeout = ${options.idleInTransactionMs}`
+  const limited = (statementMs: number, idleMs: number): string =>
+    `set local statement_timeout = ${statementMs}; set local lock_timeout = ${Math.min(options.lockMs, statementMs)}; ` +
+    `set local idle_in_transaction_session_timeout = ${idleMs}`
+  const limits = limited(options.statementMs, options.idleInTransactionMs)
   // Said in full: a role or a database may have other defaults.
-  const write = `begin isolation level read committed read write; ${limits}`
+  const begin = "begin isolation level read committed read write"
+  const write = `${begin}; ${limits}`
   const read = `begin isolation level repeatable read read only; ${limits}`
 
   // G6
@@ -198,6 +254,11 @@ export const makePostgresDatabase = (
 
   const reserve = reserving(client, dialect)
   return {
+    compiler: PgClient.makeCompiler(),
+    lend: (operation, { timeoutMs }, body, end) => {
+      const beginning = `${begin}; ${limited(Math.min(options.statementMs, timeoutMs), timeoutMs)}`
+      return Effect.flatten(inLine("usual", lending(reserve(operation), beginning, body, end)))
+    },
     query: (operation, statement) =>
       inLine(
         "usual",

@@ -88,3 +88,7 @@ export const classify = (error: unknown): Reason => {
   // the connection has ended, or that nobody answers in time. A bug is an error of another class.
   return found instanceof Error && found.name === "Error" ? "Unavailable" : "Unknown"
 }
+
+/** "Current transaction is aborted": a statement before has failed, and nothing of the transaction will be committed. */
+export const isAborted = (error: unknown): boolean =>
+  (origin(error) as { readonly code?: unknown } | null)?.code === "25P02"

@@ -20,6 +20,7 @@ import {
 } from "../statements/commit.js"
 import { commitAtOnce } from "../statements/commitAtOnce.js"
 import { runStatements, standingColumns } from "../statements/runs.js"
+import type { CommitIn } from "./transactions.js"
 
 type Standing = Extract<CommitResult, { readonly _tag: "Refused" }>["run"]
 
@@ -142,8 +143,23 @@ export const commits = (dialect: Dialect, database: Database) => {
       return yield* resultsOf(keys, at, against)
     })
 
+  /** In a transaction that others have begun; nothing of it is kept where it is refused. */
+  const commitIn: CommitIn = (session, rows) =>
+    Effect.gen(function* () {
+      const key = keyOf(rows.lease.namespace, rows.lease.runId)
+      if (!dialect.commitsAtOnce) {
+        const guard = yield* attempt(() => guardRow(rows))
+        return (yield* within(session, [rows], [key], [guard]))[0]!
+      }
+      const statement = yield* attempt(() => together([rows]))
+      const at = yield* timesOf(yield* session.run(statement))
+      const against = at.has(key) ? new Map<string, Row>() : yield* standingOf(session, [rows])
+      return (yield* resultsOf([key], at, against))[0]!
+    })
+
   const commit = dialect.commitsAtOnce ? atOnce : inSteps
   return {
+    commitIn,
     commit: (batch: ReadonlyArray<CommitRows>) => (batch.length === 0 ? Effect.succeed([]) : commit(batch)),
   }
 }

@@ -1,5 +1,5 @@
 /** One intent, looked up, or settled by whoever knows its outcome. */
-import type { OutcomeRow } from "@cairn/core"
+import type { AnswerRow, OutcomeRow } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
 import { whole } from "../readRow.js"
 import { textOf, type Statement } from "../Statement.js"
@@ -22,6 +22,7 @@ where namespace = ${place()} and run_id = ${place()} and path = ${place()} and g
       params: [namespace, runId, path, whole("read an effect", "generation", generation)],
     }),
     settle,
+    answer: byAnswer(dialect),
   }
 }
 
@@ -53,6 +54,30 @@ returning path as "path"`,
       outcome.idempotencyKey,
       outcome.payloadHash,
       outcome.claimToken,
+    ],
+  })
+}
+
+/** D19: a person's word, over whatever intent is still unknown at that place. */
+const byAnswer = (dialect: Dialect) => {
+  const text = textOf(
+    dialect,
+    (place) => `with given (given_state, given_outcome) as (${dialect.rows(settledColumns, 1, place)})
+update ${dialect.table("effect")} as effect
+set state = given_state, outcome = given_outcome, settled_at = ${dialect.now}
+from given
+where effect.namespace = ${place()} and effect.run_id = ${place()} and effect.path = ${place()}
+  and effect.generation = ${place()} and effect.state = 'intended'
+returning path as "path"`,
+  )
+  return ({ generation, namespace, outcome, path, runId, state }: AnswerRow): Statement => ({
+    text,
+    params: [
+      ...dialect.rowParams(settledColumns, [[state, outcome]]),
+      namespace,
+      runId,
+      path,
+      whole("answer", "generation", generation),
     ],
   })
 }

@@ -1,6 +1,7 @@
 /** A run row is created, looked up, loaded with what belongs to it, and taken out of review. */
+import type { AnswerRow, ParkedPage } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
-import { computed } from "../readRow.js"
+import { computed, whole } from "../readRow.js"
 import { overRows, textOf, type Statement } from "../Statement.js"
 import {
   attemptTable,
@@ -24,6 +25,26 @@ const newRunColumns = runTable.columns.filter((column) =>
 
 /** The fields that `insertRun` binds, in its order. */
 export const newRunFields = newRunColumns.map((column) => column.field)
+
+/** What a parked run shows in a list. */
+export const parkedColumns = runTable.columns
+  .filter((column) =>
+    ["namespace", "runId", "workflow", "version", "seq", "updatedAt", "parked"].includes(column.field),
+  )
+  .map((column) => (column.field === "parked" ? { ...column, nullable: false } : column))
+
+/** A parked run as it was seen, held until the transaction ends: whoever would resume it waits (D19). */
+const lockParked = (dialect: Dialect) => {
+  const text = textOf(
+    dialect,
+    (place) => `select run.run_id as "runId" from ${dialect.table("run")} as run
+where run.namespace = ${place()} and run.run_id = ${place()} and run.status = 'review' and run.seq = ${place()} ${dialect.lockRows ?? ""}`,
+  ).trimEnd()
+  return ({ namespace, runId, seq }: Pick<AnswerRow, "namespace" | "runId" | "seq">): Statement => ({
+    text,
+    params: [namespace, runId, whole("answer", "seq", seq)],
+  })
+}
 
 /** The rows of the given paths of a run, along the primary key: rows of other paths are not touched (D11). */
 const recordsAt = (dialect: Dialect, table: Table) => {
@@ -72,7 +93,13 @@ where namespace = ${place()} and run_id = ${place()} order by seq, path`,
     (place) => `update ${run}
 set status = 'pending', parked = null, recoveries = 0, wake_at = null, lease_owner = null, claim_token = null, updated_at = ${dialect.now}
 where namespace = ${place()} and run_id = ${place()} and status = 'review'
-returning run_id as "runId"${woken}`,
+returning run_id as "runId", updated_at as "updatedAt"${woken}`,
+  )
+  const parked = textOf(
+    dialect,
+    (place) => `select ${selectList(dialect, parkedColumns)} from ${run}
+where namespace = ${place()} and status = 'review' and parked is not null and run_id > ${place()}
+order by run_id limit ${place()}`,
   )
   const of = (text: string) => (namespace: string, runId: string) => ({ text, params: [namespace, runId] })
   return {
@@ -93,5 +120,11 @@ join ${run} as run on run.namespace = given.given_namespace and run.run_id = giv
     effectsAt: recordsAt(dialect, effectTable),
     attemptsAt: recordsAt(dialect, attemptTable),
     unpark: of(unpark),
+    lockParked: lockParked(dialect),
+    // No run id is empty: every one comes after the empty text.
+    listParked: ({ namespace, after, limit }: ParkedPage): Statement => ({
+      text: parked,
+      params: [namespace, after ?? "", whole("list parked runs", "limit", limit)],
+    }),
   }
 }

@@ -32,6 +32,9 @@ returning until as "until", until - ${place()} as "now"`,
     (place) => `select ${selectList(dialect, leaseColumns)} from ${run}
 where lease_owner = ${place()} and claim_token is not null order by namespace, run_id`,
   )
+  // D18: only for what became claimable by it.
+  const woken =
+    dialect.wake === null ? "" : `\nreturning case when run.status = 'pending' then ${dialect.wake} end as "woken"`
   // D12: what was running is due at once, but an operation of it may still be under way; what sleeps goes on sleeping.
   const giveUp = textOf(
     dialect,
@@ -41,7 +44,7 @@ set status = case when run.status = 'running' then 'pending' else run.status end
   previous_until = case when run.status = 'running' then clock.at else run.previous_until end,
   lease_owner = null, claim_token = null, updated_at = clock.at
 from clock
-where run.lease_owner = ${place()}`,
+where run.lease_owner = ${place()}${woken}`,
   )
   const end = textOf(dialect, (place) => `delete from ${worker} where worker_id = ${place()}`)
   const of =

@@ -12,11 +12,15 @@
  * - **S5** No row of transactions keeps the event loop longer than `maxRowMs`: each is synchronous work, and fibers that
  *   follow each other never let a timer fire by themselves, not even the one that starts the next heartbeat.
  * - **S6** Only a busy file is tried again, and only after a rollback: nothing is sent twice whose end is not known.
+ * - **S7** A transaction that is lent to a body holds the connection, and with it the store of this process, until it ends.
+ *   Before its commit it is asked whether it is still there: after some errors SQLite has ended it, and each further
+ *   statement would be a transaction of its own.
  */
-import { storeError, type Database, type Session, type Statement } from "@cairn/sql"
-import type { StoreError } from "@cairn/core"
+import { storeError, type Database, type Row, type Session, type Statement } from "@cairn/sql"
+import { TransactionAborted, type StoreError } from "@cairn/core"
 import type * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import type { Connection } from "@effect/sql/SqlConnection"
+import * as Statements from "@effect/sql/Statement"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -76,22 +80,39 @@ const classified =
     Effect.catchAllCause(effect, (cause) => Effect.fail(storeError(sqliteDialect, operation, Cause.squash(cause))))
 
 /**
- * Runs statements on a connection that is held.
- *
  * The client keeps prepared statements by their text, and failures to prepare as well: a file that was busy for a moment
  * would be busy for ever. A text that failed is therefore spelled with one more space the next time.
  */
-const makeRun = () => {
+const makeSpelling = () => {
   const failures = new Map<string, number>()
-  return (connection: Connection, operation: string, { params, text }: Statement) =>
+  return <A, E>(text: string, execute: (spelled: string) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.suspend(() => {
       const failed = failures.size === 0 ? undefined : failures.get(text)
-      const spelled = failed === undefined ? text : text + " ".repeat(failed)
-      return Effect.tapError(classified(operation)(connection.execute(spelled, params, undefined)), () =>
+      return Effect.tapError(execute(failed === undefined ? text : text + " ".repeat(failed)), () =>
         Effect.sync(() => failures.set(text, (failed ?? 0) + 1)),
       )
     })
 }
+
+type Spelling = ReturnType<typeof makeSpelling>
+
+const makeRun =
+  (spelling: Spelling) =>
+  (
+    connection: Connection,
+    operation: string,
+    { params, text }: Statement,
+  ): Effect.Effect<ReadonlyArray<Row>, StoreError> =>
+    spelling(text, (spelled) => classified(operation)(connection.execute(spelled, params, undefined)))
+
+/** The connection as a step's client has it: what fails now may succeed in the next attempt. */
+const lent = (connection: Connection, spelling: Spelling): Connection => ({
+  execute: (text, params, transform) => spelling(text, (spelled) => connection.execute(spelled, params, transform)),
+  executeRaw: (text, params) => spelling(text, (spelled) => connection.executeRaw(spelled, params)),
+  executeValues: (text, params) => spelling(text, (spelled) => connection.executeValues(spelled, params)),
+  executeUnprepared: (text, params, transform) => connection.executeUnprepared(text, params, transform),
+  executeStream: (text, params, transform) => connection.executeStream(text, params, transform),
+})
 
 const control = (connection: Connection, operation: string, text: string): Effect.Effect<void, StoreError> =>
   Effect.asVoid(classified(operation)(connection.execute(text, [], undefined)))
@@ -114,6 +135,21 @@ const begin = (connection: Connection, operation: string, text: string): Effect.
       : Effect.fail(error),
   )
 
+/** S7: SQLite refuses to begin within a transaction, and says so with no code of its own. */
+const stillThere = (connection: Connection, operation: string): Effect.Effect<void, StoreError | TransactionAborted> =>
+  Effect.matchEffect(control(connection, operation, "begin"), {
+    onFailure: (error) => (error.reason === "Unknown" ? Effect.void : Effect.fail(error)),
+    onSuccess: () => Effect.fail(new TransactionAborted({ problem: "SQLite had ended it after a failed statement" })),
+  })
+
+/** What is checked only now (deferred constraints) is refused for what the body wrote. */
+const commitLent = (connection: Connection, operation: string): Effect.Effect<void, StoreError | TransactionAborted> =>
+  Effect.mapError(control(connection, operation, "commit"), (error) =>
+    error.reason === "Constraint"
+      ? new TransactionAborted({ problem: "it breaks a constraint that is checked at its end", cause: error })
+      : error,
+  )
+
 export interface SqliteDatabaseOptions {
   readonly busyTimeoutMs: number
 }
@@ -123,7 +159,8 @@ export const makeSqliteDatabase = (
   client: Pick<SqliteClient.SqliteClient, "reserve">,
   { busyTimeoutMs }: SqliteDatabaseOptions,
 ): Database => {
-  const run = makeRun()
+  const spelling = makeSpelling()
+  const run = makeRun(spelling)
   const turns = makeTurns()
 
   // S4
@@ -171,7 +208,36 @@ export const makeSqliteDatabase = (
   const transaction: Database["transaction"] = (operation, urgency, body) =>
     lines[urgency].hold(untilFree(busyTimeoutMs, urgency, within(operation, urgency, "begin immediate", body)))
 
+  /** One try of a lent transaction. Its end is a value: from the body on nothing is tried again. */
+  const lending = <A, B, E>(
+    operation: string,
+    body: (connection: Connection) => Effect.Effect<A, E>,
+    end: (session: Session, value: A) => Effect.Effect<{ readonly keep: boolean; readonly value: B }, StoreError>,
+  ) =>
+    held(operation, "usual", (connection) => {
+      const session: Session = { run: (statement) => run(connection, operation, statement) }
+      return Effect.uninterruptibleMask((restore) =>
+        Effect.zipRight(
+          begin(connection, operation, "begin immediate"),
+          Effect.gen(function* () {
+            const value = yield* restore(Effect.suspend(() => body(lent(connection, spelling))))
+            yield* stillThere(connection, operation)
+            const ended = yield* classified(operation)(Effect.suspend(() => end(session, value)))
+            if (ended.keep) yield* commitLent(connection, operation)
+            else yield* rollback(connection)
+            return ended.value
+          }).pipe(
+            Effect.onError(() => rollback(connection)),
+            Effect.exit,
+          ),
+        ),
+      )
+    })
+
   return {
+    compiler: Statements.makeCompilerSqlite(),
+    lend: (operation, _limits, body, end) =>
+      Effect.flatten(lines.usual.hold(untilFree(busyTimeoutMs, "usual", lending(operation, body, end)))),
     query: (operation, statement) => {
       const once = held(operation, "usual", (connection) => run(connection, operation, statement))
       return lines.read.hold(untilFree(busyTimeoutMs, "usual", once))

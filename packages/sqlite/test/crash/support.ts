@@ -35,16 +35,17 @@ export interface RunningWorker {
   readonly output: () => string
 }
 
-const script = fileURLToPath(new URL("./fixtures/worker.ts", import.meta.url))
+const scriptOf = (program: string): string => fileURLToPath(new URL(`./fixtures/${program}.ts`, import.meta.url))
 
 export const startWorker = (
   place: Place,
   runId: string,
   fault = "",
   environment: Readonly<Record<string, string>> = {},
+  program: "worker" | "policyWorker" = "worker",
 ): RunningWorker => {
   const own = { CAIRN_FILE: place.filename, CAIRN_LOG: place.log, CAIRN_RUN: runId, CAIRN_FAULT: fault }
-  const child = spawn(process.execPath, ["--conditions=@cairn/source", "--import", "tsx", script], {
+  const child = spawn(process.execPath, ["--conditions=@cairn/source", "--import", "tsx", scriptOf(program)], {
     env: { ...process.env, ...own, ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   })

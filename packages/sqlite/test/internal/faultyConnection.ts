@@ -53,6 +53,7 @@ export const makeFaultyClient = (client: SqliteClient): FaultyClient => {
       beat: (workerId, leaseMs) => Effect.ensuring(driver.beat(workerId, leaseMs), disarm),
       releaseWorker: (workerId) => Effect.ensuring(driver.releaseWorker(workerId), disarm),
       unpark: (namespace, runId) => Effect.ensuring(driver.unpark(namespace, runId), disarm),
+      answer: (given) => Effect.ensuring(driver.answer(given), disarm),
     }),
   }
 }

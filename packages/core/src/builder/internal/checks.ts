@@ -24,7 +24,8 @@ import type {
   undeclaredService,
   untypedRequirements,
 } from "../../model/DiagnosticCode.js"
-import type { AnyEffect, Local, Read, StoreWithTransactions, Transaction } from "../../dsl/Effects.js"
+import type { AnyEffect, Local, Read, StepSqlClient, Transaction } from "../../dsl/Effects.js"
+import type { StoreWithTransactions } from "../../model/StoreWithTransactions.js"
 import type { AnyOperation, Performs } from "../../dsl/Operation.js"
 
 // ---- effects ---------------------------------------------------------------------------------------------------
@@ -81,9 +82,15 @@ export type declared<F> = F extends AnyOperation
         ? StoreWithTransactions
         : never
 
+/** What a step is given that no worker has to provide: the client of its transaction. */
+export type given<F> = F extends Transaction ? StepSqlClient : never
+
 type operationName<R> = R extends Performs<infer Name> ? Name : never
 
-type undeclared<Fx extends ReadonlyArray<AnyEffect>, R> = Exclude<R, declared<Fx[number]> | EffectScope.Scope>
+type undeclared<Fx extends ReadonlyArray<AnyEffect>, R> = Exclude<
+  R,
+  declared<Fx[number]> | given<Fx[number]> | EffectScope.Scope
+>
 
 export type checkRun<Step extends string, Fx extends ReadonlyArray<AnyEffect>, R> = 0 extends 1 & R
   ? untypedRequirements<Step>

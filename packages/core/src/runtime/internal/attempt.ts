@@ -8,11 +8,11 @@ import * as Runtime from "effect/Runtime"
 import * as FiberId from "effect/FiberId"
 import type { PerformNode, StepNode } from "../../dsl/Definition.js"
 import { CurrentStep } from "../../dsl/internal/currentStep.js"
-import type { AnyOperation } from "../../dsl/Operation.js"
 import { codecOf, type Gated } from "../../model/Codec.js"
 import { performedNone } from "../../model/DiagnosticCode.js"
 import { StepMisuse, StepThrew, StepTimeout, type InvalidValue } from "../../model/Errors.js"
 import type { EffectRecord } from "../../model/Records.js"
+import type { TransactionAccess } from "../../store/CheckpointDriver.js"
 import { fromReturned, lazySignal } from "./asynchrony.js"
 import { stepContext } from "./context.js"
 import type { Attempt } from "./decide.js"
@@ -21,6 +21,7 @@ import { gate, rawText } from "./gate.js"
 import { noOperation, performEnded, type OperationState, type Rejected, type Stop } from "./operationState.js"
 import { performIn } from "./perform.js"
 import type { RunSession } from "./session.js"
+import { isTransaction, transactionTimeoutMs } from "./transactionLimits.js"
 
 /** How an attempt ended. What it knows of its operation stands in `operation`. */
 export type AttemptEnd =
@@ -38,13 +39,13 @@ const unreadable =
     state.stop ??= { _tag: "Park", park: { reason: "IncompatibleCheckpoint", step, problem } }
   }
 
-/** Performs in promise style, as fibers of their own that end with the attempt. */
-const promisePerform = (
-  perform: (operation: AnyOperation, payload: unknown) => Body,
+/** Acts in promise style, as fibers of their own that end with the attempt. */
+const promised = <Args extends ReadonlyArray<any>>(
+  act: (...args: Args) => Effect.Effect<unknown, unknown>,
   fibers: Array<Fiber.RuntimeFiber<any, any>>,
 ) =>
-  Effect.map(Effect.runtime<never>(), (runtime) => (operation: AnyOperation, payload: unknown): Promise<unknown> => {
-    const fiber = Runtime.runFork(runtime)(perform(operation, payload))
+  Effect.map(Effect.runtime<never>(), (runtime) => (...args: Args): Promise<unknown> => {
+    const fiber = Runtime.runFork(runtime)(act(...args))
     fibers.push(fiber)
     const promise = new Promise((settle, reject) => {
       fiber.addObserver((exit) => {
@@ -57,7 +58,13 @@ const promisePerform = (
     return promise
   })
 
-const stepBody = (session: RunSession, attempt: Attempt, node: StepNode, state: OperationState): Body =>
+const stepBody = (
+  session: RunSession,
+  attempt: Attempt,
+  node: StepNode,
+  state: OperationState,
+  access: TransactionAccess | null,
+): Body =>
   Effect.gen(function* () {
     const perform = performIn(session, attempt, state)
     const fibers: Array<Fiber.RuntimeFiber<unknown, unknown>> = []
@@ -72,9 +79,15 @@ const stepBody = (session: RunSession, attempt: Attempt, node: StepNode, state: 
     })
     Object.defineProperty(context, "signal", { get: signal.get, enumerable: true })
     if (attempt.node.operations.length > 0) {
-      Object.defineProperty(context, "perform", { value: yield* promisePerform(perform, fibers), enumerable: true })
+      Object.defineProperty(context, "perform", { value: yield* promised(perform, fibers), enumerable: true })
     }
-    const services = Context.add(session.env.context, CurrentStep, { perform })
+    if (access !== null) {
+      const query = (text: string, parameters: ReadonlyArray<unknown> = []) => access.query(text, parameters)
+      Object.defineProperty(context, "query", { value: yield* promised(query, fibers), enumerable: true })
+    }
+    const services = (access === null ? session.env.context : Context.merge(session.env.context, access.services)).pipe(
+      Context.add(CurrentStep, { perform }),
+    )
     const ended = fromReturned(() => node.run(context), signal, node.name).pipe(
       Effect.scoped,
       Effect.provide(services),
@@ -106,8 +119,11 @@ const performBody = (session: RunSession, attempt: Attempt, node: PerformNode, s
     })
   })
 
-const withTimeout = (body: Body, attempt: Attempt): Body => {
-  const { timeoutMs, name } = attempt.node
+const withTimeout = (session: RunSession, body: Body, attempt: Attempt): Body => {
+  const { name } = attempt.node
+  const timeoutMs = isTransaction(attempt.node)
+    ? transactionTimeoutMs(attempt.node, session.env.leaseMs)
+    : attempt.node.timeoutMs
   return timeoutMs === null
     ? body
     : Effect.timeoutFail(body, { duration: timeoutMs, onTimeout: () => new StepTimeout({ step: name, timeoutMs }) })
@@ -187,13 +203,16 @@ export const runAttempt = (
   session: RunSession,
   attempt: Attempt,
   state: OperationState = noOperation(),
+  access: TransactionAccess | null = null,
 ): Effect.Effect<AttemptEnd> =>
   Effect.gen(function* () {
     const startedAt = performance.now()
     const node = session.node(attempt.node.path)
     const body =
-      node.kind === "step" ? stepBody(session, attempt, node, state) : performBody(session, attempt, node, state)
-    const exit = yield* withTimeout(body, attempt).pipe(
+      node.kind === "step"
+        ? stepBody(session, attempt, node, state, access)
+        : performBody(session, attempt, node, state)
+    const exit = yield* withTimeout(session, body, attempt).pipe(
       Effect.annotateLogs({ step: node.name, attempt: attempt.attempt }),
       Effect.exit,
     )

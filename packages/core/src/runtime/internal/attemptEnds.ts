@@ -17,16 +17,17 @@ import { lastOutput } from "./completion.js"
 import { compensable, type Attempt } from "./decide.js"
 import { errorDetails, unwrapThrown } from "./errorDetails.js"
 import { again, committed, leave, park, type Failure, type Turn } from "./leave.js"
-import { settledEffect, type OperationState, type Stop } from "./operationState.js"
+import { mayTakeMs, settledEffect, type OperationState, type Stop } from "./operationState.js"
 import { resendDelayMs, retryDelayMs } from "./retry.js"
 import { shownMs, type RunSession } from "./session.js"
 
-export const afterSuccess = (
+/** What a step that passed commits: its record, and the end of the run where it is the last. */
+export const successParts = (
   session: RunSession,
   attempt: Attempt,
   end: Extract<AttemptEnd, { _tag: "Passed" }>,
   state: OperationState,
-): Effect.Effect<Turn, Failure> =>
+) =>
   Effect.gen(function* () {
     const { node } = attempt
     const record = {
@@ -45,9 +46,20 @@ export const afterSuccess = (
       output !== null && Either.isRight(output)
         ? leave("completed", "", { output: output.right.text })
         : session.running(node.path)
-    yield* committed(session, attempt, { run, steps: [record], effects: settledEffect(state) })
+    return { run, steps: [record], effects: settledEffect(state) }
+  })
+
+export const afterSuccess = (
+  session: RunSession,
+  attempt: Attempt,
+  end: Extract<AttemptEnd, { _tag: "Passed" }>,
+  state: OperationState,
+): Effect.Effect<Turn, Failure> =>
+  Effect.gen(function* () {
+    const parts = yield* successParts(session, attempt, end, state)
+    yield* committed(session, attempt, parts)
     yield* session.env.onProgress(end.durationMs)
-    return run.status === "completed" ? ({ _tag: "Final" } as const) : null
+    return parts.run.status === "completed" ? ({ _tag: "Final" } as const) : null
   })
 
 const attemptRow = (
@@ -198,7 +210,7 @@ export const afterStop = (
       // No attempt is counted: retries cover only what is known not to have happened. The intent stands, and the next
       // turn resolves it by its policy.
       return Effect.gen(function* () {
-        const delayMs = resendDelayMs(stop.sends, yield* Random.next)
+        const delayMs = Math.max(resendDelayMs(stop.sends, yield* Random.next), yield* mayTakeMs(state))
         yield* Effect.logWarning(
           `the outcome of step '${attempt.node.name}' is unknown (${stop.problem}); it is resolved in ${shownMs(delayMs)}`,
         )

@@ -56,7 +56,7 @@ const claimFairly = (core: Core, limit: number): Effect.Effect<ReadonlyArray<Run
 export const claimOnce = (core: Core): Effect.Effect<number, StoreError> =>
   Effect.gen(function* () {
     if (core.draining || (yield* minding(core))) return 0
-    const limit = Math.min(core.settings.concurrency - core.owned.size, maxClaim)
+    const limit = Math.min(core.settings.concurrency - core.owned.size, core.careful ? 1 : maxClaim)
     // A worker without a living lease would be refused anyway.
     if (limit <= 0 || core.lease.remainingMs() <= 0) return 0
     core.claimedAt = null

@@ -11,31 +11,46 @@
  */
 import * as Effect from "effect/Effect"
 import type { ParkRecord, RunRecord } from "../../model/Records.js"
-import { runAttempt } from "./attempt.js"
+import { runAttempt, type AttemptEnd } from "./attempt.js"
 import { afterFailure, afterRejection, afterStop, afterSuccess } from "./attemptEnds.js"
 import { complete } from "./completion.js"
 import { decide, type Attempt } from "./decide.js"
 import { again, leave, type Failure, type LoopEnd, type Turn } from "./leave.js"
-import { noOperation, recordKnown } from "./operationState.js"
+import { noOperation, recordKnown, type OperationState } from "./operationState.js"
 import { inProcessMs } from "./retry.js"
 import { persisting, RunSession, type RunEnv } from "./session.js"
+import { runTransaction } from "./transaction.js"
+import { isTransaction } from "./transactionLimits.js"
+
+/** What follows from an end that committed nothing yet. */
+const afterEnd = (
+  session: RunSession,
+  attempt: Attempt,
+  end: AttemptEnd,
+  state: OperationState,
+): Effect.Effect<Turn, Failure> => {
+  switch (end._tag) {
+    case "Passed":
+      return afterSuccess(session, attempt, end, state)
+    case "Failed":
+      return afterFailure(session, attempt, end, state)
+    case "Rejected":
+      return afterRejection(session, attempt, end, state)
+    case "Stopped":
+      return afterStop(session, attempt, end.stop, state)
+  }
+}
 
 const obey = (session: RunSession, attempt: Attempt): Effect.Effect<Turn, Failure> =>
   Effect.suspend(() => {
     const state = noOperation()
+    if (isTransaction(attempt.node)) {
+      return Effect.flatMap(runTransaction(session, attempt), (ended) =>
+        ended._tag === "Committed" ? Effect.succeed(ended.turn) : afterEnd(session, attempt, ended.end, state),
+      )
+    }
     return runAttempt(session, attempt, state).pipe(
-      Effect.flatMap((end) => {
-        switch (end._tag) {
-          case "Passed":
-            return afterSuccess(session, attempt, end, state)
-          case "Failed":
-            return afterFailure(session, attempt, end, state)
-          case "Rejected":
-            return afterRejection(session, attempt, end, state)
-          case "Stopped":
-            return afterStop(session, attempt, end.stop, state)
-        }
-      }),
+      Effect.flatMap((end) => afterEnd(session, attempt, end, state)),
       // Refused or interrupted: the outcome outlives the attempt.
       Effect.onError(() => recordKnown(session, state)),
     )

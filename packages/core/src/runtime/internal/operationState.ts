@@ -3,13 +3,14 @@
  *
  * - X6: an outcome that is known is not thrown away with the lease: it is recorded without the fence.
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as Schedule from "effect/Schedule"
 import type { AnyOperation, MemberOperation } from "../../dsl/Operation.js"
 import type { InvalidValue, LeaseLost, StepMisuse, StoreError } from "../../model/Errors.js"
 import type { EffectState, ParkRecord } from "../../model/Records.js"
-import type { EffectWrite } from "../../store/CheckpointDriver.js"
+import type { EffectWrite, OutcomeRow } from "../../store/CheckpointDriver.js"
 import type { Attempt } from "./decide.js"
 import type { RunSession } from "./session.js"
 
@@ -41,6 +42,8 @@ export interface OperationState {
   intent: EffectWrite | null
   outcome: Outcome | null
   stop: Stop | null
+  /** Until when an operation that was cut off may still be under way at its provider, in nanoseconds of this process. */
+  mayEndAt: bigint | null
   /** The perform that has begun and not ended, in whatever fiber its step has put it. */
   underWay: { readonly fiber: Fiber.RuntimeFiber<any, any>; readonly ended: Effect.Latch } | null
   /** The step has ended or is being interrupted: nothing more may be performed in its name. */
@@ -52,9 +55,16 @@ export const noOperation = (): OperationState => ({
   intent: null,
   outcome: null,
   stop: null,
+  mayEndAt: null,
   underWay: null,
   closed: false,
 })
+
+/** How long to wait before anybody is asked about it: a check that comes too early finds nothing, and it happens then. */
+export const mayTakeMs = (state: OperationState): Effect.Effect<number> =>
+  Effect.map(Clock.currentTimeNanos, (now) =>
+    state.mayEndAt === null ? 0 : Math.max(0, Math.ceil(Number(state.mayEndAt - now) / 1e6)),
+  )
 
 /** Waits for a perform that its step did not wait for, so that no outcome is lost. */
 export const performEnded = (state: OperationState): Effect.Effect<void> =>
@@ -101,26 +111,38 @@ export const settledEffect = (state: OperationState): ReadonlyArray<EffectWrite>
     ? []
     : [{ ...state.intent, state: state.outcome.state, outcome: state.outcome.text }]
 
+const outcomeRow = ({ lease }: RunSession, intent: EffectWrite, outcome: Outcome): OutcomeRow => ({
+  namespace: lease.namespace,
+  runId: lease.runId,
+  path: intent.path,
+  generation: intent.generation,
+  idempotencyKey: intent.idempotencyKey,
+  payloadHash: intent.payloadHash,
+  claimToken: intent.claimToken,
+  state: outcome.state,
+  outcome: outcome.text,
+})
+
+/** `recordFirst`: the outcome alone is durable before anything else is made of it. */
+export const recordOutcome = (send: Send, intent: EffectWrite, outcome: Outcome): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const { session, attempt, state } = send
+    // Refused only where the run belongs to another worker by now: then so is every commit that would follow.
+    yield* Effect.catchAll(
+      session.persist(session.env.store.recordOutcome(outcomeRow(session, intent, outcome))),
+      lost(state),
+    )
+    yield* session.reach("afterRecord", attempt.node.name, attempt.attempt)
+  })
+
 /** X6: what this worker knows is not thrown away when it may no longer write the run. */
 export const recordKnown = (session: RunSession, state: OperationState): Effect.Effect<void> => {
   const { intent, outcome } = state
   if (intent === null || outcome === null) return Effect.void
-  return session.env.store
-    .recordOutcome({
-      namespace: session.lease.namespace,
-      runId: session.lease.runId,
-      path: intent.path,
-      generation: intent.generation,
-      idempotencyKey: intent.idempotencyKey,
-      payloadHash: intent.payloadHash,
-      claimToken: intent.claimToken,
-      state: outcome.state,
-      outcome: outcome.text,
-    })
-    .pipe(
-      Effect.retry({ times: 3, schedule: Schedule.exponential("50 millis"), while: (error) => error.isRetryable }),
-      // The store is away as well: the intent stays unknown, and the policy of the operation resolves it.
-      Effect.catchAll((error) => Effect.logWarning("a known outcome could not be recorded", error)),
-      Effect.asVoid,
-    )
+  return session.env.store.recordOutcome(outcomeRow(session, intent, outcome)).pipe(
+    Effect.retry({ times: 3, schedule: Schedule.exponential("50 millis"), while: (error) => error.isRetryable }),
+    // The store is away as well: the intent stays unknown, and the policy of the operation resolves it.
+    Effect.catchAll((error) => Effect.logWarning("a known outcome could not be recorded", error)),
+    Effect.asVoid,
+  )
 }

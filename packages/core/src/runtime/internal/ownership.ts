@@ -46,6 +46,8 @@ export interface Core {
   readonly owned: Map<string, Owned>
   /** Claimed, and waiting until they can be tried alone. */
   readonly probation: Array<RunRecord>
+  /** The last claim brought runs that have to be tried alone: the next one takes one run only. */
+  careful: boolean
   /** When the last claim ended, by this process's monotonic clock; null while one is under way. */
   claimedAt: number | null
   /** The last claim filled all places: more runs may be due. */
@@ -85,13 +87,22 @@ const afterEnd = (core: Core, entry: Owned, exit: Exit.Exit<LoopEnd, unknown>): 
 /** X12 */
 const suspect = (run: RunRecord): boolean => run.recoveries > 1
 
-/** Starts what was claimed; what has brought workers down before waits until it can be tried alone. */
-export const take = (core: Core, runs: ReadonlyArray<RunRecord>): Effect.Effect<void> =>
-  Effect.forEach(
-    runs,
-    (run) => (suspect(run) ? Effect.sync(() => void core.probation.push(run)) : execute(core, run)),
-    { discard: true },
-  )
+/**
+ * Starts what was claimed. Of what has brought workers down before, one waits until it can be tried alone; the others are
+ * given back: one that is merely held while another kills this worker would count as recovered, and be parked for it.
+ */
+export const take = (core: Core, runs: ReadonlyArray<RunRecord>): Effect.Effect<void, StoreError> =>
+  Effect.gen(function* () {
+    const suspects = runs.filter(suspect)
+    yield* Effect.forEach(
+      runs.filter((run) => !suspect(run)),
+      (run) => execute(core, run),
+      { discard: true },
+    )
+    yield* Effect.forEach(suspects.slice(1), (run) => handBack(core, run, "pending", null), { discard: true })
+    core.probation.push(...suspects.slice(0, 1))
+    core.careful = suspects.length > 0
+  })
 
 /** Whether a run beside it could be brought down before it has got anywhere. After a lease's time it is not waited for. */
 const endangered = (core: Core, now: number): boolean =>
@@ -123,12 +134,13 @@ const execute = (core: Core, run: RunRecord): Effect.Effect<void> =>
     yield* countClaimed(run)
     yield* Metric.set(WorkerMetrics.active, core.owned.size)
     const countStep = stepCounters(run.workflow)
-    const { maxValueLength, maxRecoveries } = core.settings
+    const { leaseMs, maxValueLength, maxRecoveries } = core.settings
     const env: RunEnv = {
       ...core.env,
       store: core.store,
       definition: workflow.definition,
       plan,
+      leaseMs,
       maxValueLength,
       maxRecoveries,
       leaseRemainingMs: () => (entry.lost ? -1 : core.lease.remainingMs()),
@@ -173,6 +185,28 @@ export const stopLost = (owned: ReadonlyMap<string, Owned>): Effect.Effect<void>
     ),
   )
 
+/** Releases a run as it stands: what it has recorded, the reason for which it fails included, stays. */
+const handBack = (
+  core: Core,
+  run: RunRecord,
+  status: "pending" | "sleeping",
+  wakeInMs: number | null,
+): Effect.Effect<void, StoreError> =>
+  core.store
+    .commit({
+      lease: { namespace: run.namespace, runId: run.runId, fence: run.fence, claimToken: run.claimToken ?? "" },
+      base: run.seq,
+      seq: run.seq + 1,
+      run: { status, cursor: run.cursor, wakeInMs, output: null, failure: run.failure, parked: null, release: true },
+      steps: [],
+      effects: [],
+      attempts: [],
+    })
+    .pipe(
+      Effect.asVoid,
+      Effect.catchTag("LeaseLost", () => Effect.void),
+    )
+
 /** Long enough that a run which the store cannot take in is not tried in a loop, in milliseconds. */
 const giveBackMs = 5_000
 
@@ -184,26 +218,10 @@ const giveBack = (core: Core, lease: Lease): Effect.Effect<void, StoreError> =>
   Effect.gen(function* () {
     const run = yield* core.store.findRun(lease.namespace, lease.runId)
     if (run.fence !== lease.fence || run.claimToken !== lease.claimToken) return
-    yield* core.store.commit({
-      lease,
-      base: run.seq,
-      seq: run.seq + 1,
-      run: {
-        status: "sleeping",
-        cursor: run.cursor,
-        wakeInMs: giveBackMs,
-        output: null,
-        failure: null,
-        parked: null,
-        release: true,
-      },
-      steps: [],
-      effects: [],
-      attempts: [],
-    })
+    yield* handBack(core, run, "sleeping", giveBackMs)
     yield* Effect.logWarning(`run '${lease.runId}' was given back: nothing here runs it`)
     // Gone, or somebody else's by now: then there is nothing to give back.
-  }).pipe(Effect.catchTags({ LeaseLost: () => Effect.void, RunNotFound: () => Effect.void }))
+  }).pipe(Effect.catchTag("RunNotFound", () => Effect.void))
 
 /** Leases that the last heartbeat found and that belong to nothing here. */
 export const giveBackOrphans = (core: Core, leases: ReadonlyArray<Lease>, askedAt: number): Effect.Effect<void> =>

@@ -9,6 +9,7 @@ import * as Either from "effect/Either"
 import { NotPerformed } from "../../model/Errors.js"
 import type { EffectRecord } from "../../model/Records.js"
 import type { EffectWrite } from "../../store/CheckpointDriver.js"
+import { checkOutcome } from "./check.js"
 import { lost, parkAt, type Outcome, type Send } from "./operationState.js"
 import { recordIntent, sendIntent } from "./send.js"
 import { shownMs } from "./session.js"
@@ -27,18 +28,30 @@ const readAgain = (send: Send): Effect.Effect<EffectRecord | null> => {
   )
 }
 
-/** Whether the key can still be trusted: the store's clock decides, before each send but the first. */
-const checkWindow = (send: Send, known: EffectRecord): Effect.Effect<void> =>
+/**
+ * Whether the policy still sends or asks by itself, or leaves it to a person. The store's clock decides whether the key
+ * can be trusted, before each send but the first.
+ */
+const checkLimits = (send: Send, known: EffectRecord): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { session, state, member } = send
-    const { keyWindowMs, maxSends } = member.onUnknown
-    if (known.sends >= maxSends) {
+    if (member.onUnknown.policy === "review") {
       return yield* parkAt(
         send,
         "OutcomeUnknown",
-        `'${member.name}' was sent ${known.sends} times under key ${known.idempotencyKey} and never answered for certain; ask the provider whether it happened`,
+        `'${member.name}' may have happened under key ${known.idempotencyKey}, and its policy never sends it again; ask the provider, then answer with Cairn.answer`,
       )
     }
+    const { keyWindowMs, maxSends, policy } = member.onUnknown
+    if (known.sends >= maxSends) {
+      const what = policy === "checkFirst" ? "sent or asked about" : "sent"
+      return yield* parkAt(
+        send,
+        "OutcomeUnknown",
+        `'${member.name}' was ${what} ${known.sends} times under key ${known.idempotencyKey} and never answered for certain; ask the provider whether it happened`,
+      )
+    }
+    if (keyWindowMs === null) return
     const now = yield* Effect.catchAll(session.persist(session.env.store.now), lost(state))
     if (now + member.timeoutMs + keyMarginMs > known.intentAt + keyWindowMs) {
       yield* parkAt(
@@ -71,7 +84,7 @@ const replay = (send: Send, known: EffectRecord): Effect.Effect<Outcome> => {
   return Effect.succeed(state.outcome)
 }
 
-/** What becomes of an intent that stands already: read, sent again, or left to a person. */
+/** What becomes of an intent that stands already: read, asked about, sent again, or left to a person. */
 export const resolve = (send: Send, known: EffectRecord, payloadHash: string): Effect.Effect<Outcome> =>
   Effect.gen(function* () {
     const { session, member, state } = send
@@ -90,13 +103,17 @@ export const resolve = (send: Send, known: EffectRecord, payloadHash: string): E
       const current = yield* readAgain(send)
       if (current !== null && current.state !== "intended") return yield* replay(send, current)
     }
-    yield* checkWindow(send, known)
+    yield* checkLimits(send, known)
     const again: EffectWrite = { ...known, claimToken: session.lease.claimToken, sends: known.sends + 1 }
     yield* recordIntent(send, again)
     if (foreign) {
       // From the commit on, the earlier owner's outcome can't match any more; what it wrote just before still counts.
       const current = yield* readAgain(send)
       if (current !== null && current.state !== "intended") return yield* replay(send, current)
+    }
+    if (member.onUnknown.policy === "checkFirst") {
+      const found = yield* checkOutcome(send, again)
+      if (found !== null) return found
     }
     return yield* sendIntent(send, again)
   })

@@ -6,6 +6,7 @@
  *   anything else.
  */
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -17,7 +18,7 @@ import type { EffectWrite } from "../../store/CheckpointDriver.js"
 import { fromPromise, lazySignal } from "./asynchrony.js"
 import { errorDetails, primary, property, unwrapThrown } from "./errorDetails.js"
 import { rawText } from "./gate.js"
-import { lost, parkAt, stopWith, type Outcome, type Send } from "./operationState.js"
+import { lost, parkAt, recordOutcome, stopWith, type Outcome, type Send } from "./operationState.js"
 import { shownMs } from "./session.js"
 
 /** Writes the intent, or that it is sent once more; nothing is sent before this is durable. */
@@ -34,20 +35,26 @@ export const recordIntent = (send: Send, write: EffectWrite): Effect.Effect<void
     yield* session.reach("afterIntent", attempt.node.name, attempt.attempt)
   })
 
+/** The outcome of an operation that happened, with what the provider said of it. */
+export const happened = (send: Send, result: unknown): Effect.Effect<Outcome> =>
+  Effect.gen(function* () {
+    const { member, operation } = send
+    const { maxValueLength: maxLength } = send.session.env
+    const given = member.case === null ? result : { case: member.case, result }
+    const place = `result of operation '${member.name}'`
+    const gated = yield* Effect.either(operation.codecs.success.gate(given, { place, maxLength }))
+    if (Either.isRight(gated)) return { state: "succeeded", ...gated.right } satisfies Outcome
+    const problem = `it was performed, and its answer does not fit its schema: ${gated.left.message}`
+    // What the provider answered can't be asked for again: a person decides by it whether the operation happened.
+    const rejected = { error: gated.left, raw: rawText(result, maxLength) }
+    return yield* parkAt(send, "OutputInvalid", problem, rejected)
+  })
+
 const classify = (send: Send, exit: Exit.Exit<unknown, unknown>): Effect.Effect<Outcome> =>
   Effect.gen(function* () {
     const { member, state, operation } = send
     const place = `of operation '${member.name}'`
-    if (Exit.isSuccess(exit)) {
-      const { maxValueLength: maxLength } = send.session.env
-      const given = member.case === null ? exit.value : { case: member.case, result: exit.value }
-      const gated = yield* Effect.either(operation.codecs.success.gate(given, { place: `result ${place}`, maxLength }))
-      if (Either.isRight(gated)) return { state: "succeeded", ...gated.right } satisfies Outcome
-      const problem = `it was performed, and its answer does not fit its schema: ${gated.left.message}`
-      // What the provider answered can't be asked for again: a person decides by it whether the operation happened.
-      const rejected = { error: gated.left, raw: rawText(exit.value, maxLength) }
-      return yield* parkAt(send, "OutputInvalid", problem, rejected)
-    }
+    if (Exit.isSuccess(exit)) return yield* happened(send, exit.value)
     if (Cause.isInterruptedOnly(exit.cause)) return yield* Effect.failCause(exit.cause as Cause.Cause<never>)
     const { defect, error: failed } = primary(exit.cause)
     const error = unwrapThrown(failed)
@@ -62,20 +69,33 @@ const classify = (send: Send, exit: Exit.Exit<unknown, unknown>): Effect.Effect<
     return yield* stopWith(state, { _tag: "Unknown", problem, sends: state.intent?.sends ?? 1 })
   })
 
-const callHandler = (send: Send, payload: unknown, context: Omit<HandlerContext, "signal">) =>
+/** The recorded payload is what is sent and what is asked about, on the first attempt as on a resume. */
+export const recordedPayload = (send: Send, intent: EffectWrite): Effect.Effect<unknown> => {
+  const { member, operation } = send
+  const decoded = operation.codecs.payload.decode(intent.payload, `recorded payload of '${member.name}'`)
+  if (Either.isLeft(decoded)) return parkAt(send, "IncompatibleCheckpoint", decoded.left.message)
+  return Effect.succeed(member.case === null ? decoded.right : (decoded.right as { payload: unknown }).payload)
+}
+
+/** Calls what the application gave: the handler itself, or its check. */
+export const callHandler = (send: Send, what: "run" | "check", intent: EffectWrite, payload: unknown) =>
   Effect.suspend((): Effect.Effect<unknown, unknown> => {
-    const handler = Context.unsafeGet(send.session.env.context, handlerTag(send.member.name))
+    const { session, attempt, member } = send
+    const handler = Context.unsafeGet(session.env.context, handlerTag(member.name))
     const signal = lazySignal()
     const handlerContext: HandlerContext = {
-      ...context,
+      idempotencyKey: intent.idempotencyKey,
+      fence: session.lease.fence,
+      attempt: attempt.attempt,
       get signal() {
         return signal.get()
       },
     }
-    const step = send.attempt.node.name
+    const step = attempt.node.name
     let result: ReturnType<typeof handler.run>
     try {
-      result = handler.run(payload, handlerContext)
+      // That there is a check was seen to when the worker started.
+      result = handler[what]!(payload, handlerContext)
     } catch (thrown) {
       return Effect.fail(new StepThrew({ step, thrown }))
     }
@@ -88,7 +108,7 @@ const callHandler = (send: Send, payload: unknown, context: Omit<HandlerContext,
   })
 
 /** The handler's end. An answer that came in while it was being interrupted is an answer all the same (X6). */
-const answerOf = (
+export const answerOf = (
   send: Send,
   call: Effect.Effect<unknown, unknown>,
   timeout: unknown,
@@ -107,22 +127,18 @@ const answerOf = (
 /** Hands a recorded intent to the handler, and says what its answer means. */
 export const sendIntent = (send: Send, intent: EffectWrite): Effect.Effect<Outcome> =>
   Effect.gen(function* () {
-    const { session, attempt, state, member, operation } = send
+    const { session, attempt, state, member } = send
     const timeout = Symbol("timeout")
-    // The recorded payload is what is sent, on the first attempt as on a resume.
-    const decoded = operation.codecs.payload.decode(intent.payload, `recorded payload of '${member.name}'`)
-    if (Either.isLeft(decoded)) return yield* parkAt(send, "IncompatibleCheckpoint", decoded.left.message)
-    const payload: unknown = member.case === null ? decoded.right : (decoded.right as { payload: unknown }).payload
+    const payload = yield* recordedPayload(send, intent)
     // Between this check and the handler lies no other await: a lease that has ended starts nothing.
     yield* session.reach("beforeEffect", attempt.node.name, attempt.attempt)
     if (session.env.leaseRemainingMs() <= 0) {
       return yield* stopWith(state, { _tag: "Lost", error: session.leaseLost() })
     }
-    const call = callHandler(send, payload, {
-      idempotencyKey: intent.idempotencyKey,
-      fence: session.lease.fence,
-      attempt: attempt.attempt,
-    })
+    if (member.onUnknown.policy === "checkFirst") {
+      state.mayEndAt = (yield* Clock.currentTimeNanos) + BigInt(member.timeoutMs) * 1_000_000n
+    }
+    const call = callHandler(send, "run", intent, payload)
     // No interruption between the answer and what this attempt knows of it: from there on it is recorded, whatever comes.
     const outcome = yield* answerOf(send, call, timeout).pipe(
       Effect.flatMap((exit) =>
@@ -138,5 +154,6 @@ export const sendIntent = (send: Send, intent: EffectWrite): Effect.Effect<Outco
       Effect.uninterruptible,
     )
     yield* session.reach("afterEffect", attempt.node.name, attempt.attempt)
+    if (member.onUnknown.policy === "recordFirst") yield* recordOutcome(send, intent, outcome)
     return outcome
   })

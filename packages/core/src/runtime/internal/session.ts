@@ -33,6 +33,8 @@ export interface RunEnv {
   readonly faults: FaultsService
   /** Milliseconds left of the worker's lease, by its own monotonic clock. */
   readonly leaseRemainingMs: () => number
+  /** How long a beat prolongs the worker's lease. */
+  readonly leaseMs: number
   readonly maxValueLength: number
   readonly maxRecoveries: number
   /** A step was committed, whose last attempt took so long. */
@@ -134,36 +136,42 @@ export class RunSession implements Records {
     return persisting(this.env, call)
   }
 
-  /** X2: the only way to write this run. `seq` moves when the store has it, never before. */
+  /** The commit that comes next. */
+  next(parts: Parts): Commit {
+    const seq = this.seq + 1
+    return {
+      lease: this.lease,
+      base: this.seq,
+      seq,
+      // Once a run fails it fails: what comes after takes back, and says why to whoever looks.
+      run: { ...parts.run, failure: parts.run.failure ?? this.failure },
+      steps: (parts.steps ?? []).map((step) => ({ ...step, seq })),
+      effects: parts.effects ?? [],
+      attempts: parts.attempts ?? [],
+    }
+  }
+
+  /** The store has it: this process's picture of the run follows. */
+  applied(commit: Commit, at: number): void {
+    this.seq = commit.seq
+    this.status = commit.run.status
+    this.failure = commit.run.failure
+    for (const step of commit.steps) this.addStep({ ...step, committedAt: at })
+    for (const { retryInMs, ...attempt } of commit.attempts) {
+      append(this.attempts, attempt.path, {
+        ...attempt,
+        endedAt: at,
+        retryAt: retryInMs === null ? null : at + retryInMs,
+      })
+    }
+    for (const effect of commit.effects) this.setEffect(effect, at)
+  }
+
+  /** X2: what writes this run, transactions of its steps aside. `seq` moves when the store has it, never before. */
   commit(parts: Parts): Effect.Effect<number, LeaseLost | StoreError> {
     return Effect.suspend(() => {
-      const seq = this.seq + 1
-      const steps = (parts.steps ?? []).map((step) => ({ ...step, seq }))
-      const commit: Commit = {
-        lease: this.lease,
-        base: this.seq,
-        seq,
-        // Once a run fails it fails: what comes after takes back, and says why to whoever looks.
-        run: { ...parts.run, failure: parts.run.failure ?? this.failure },
-        steps,
-        effects: parts.effects ?? [],
-        attempts: parts.attempts ?? [],
-      }
-      return Effect.map(this.persist(this.env.store.commit(commit)), (at) => {
-        this.seq = seq
-        this.status = parts.run.status
-        this.failure = commit.run.failure
-        for (const step of steps) this.addStep({ ...step, committedAt: at })
-        for (const { retryInMs, ...attempt } of commit.attempts) {
-          append(this.attempts, attempt.path, {
-            ...attempt,
-            endedAt: at,
-            retryAt: retryInMs === null ? null : at + retryInMs,
-          })
-        }
-        for (const effect of commit.effects) this.setEffect(effect, at)
-        return at
-      })
+      const commit = this.next(parts)
+      return Effect.tap(this.persist(this.env.store.commit(commit)), (at) => this.applied(commit, at))
       // A step's timeout must not fall between the store's commit and this process's picture of it.
     }).pipe(Effect.uninterruptible)
   }

@@ -3,9 +3,10 @@ import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import type { AnyWorkflow } from "../../builder/Workflow.js"
 import { durationMs } from "../../dsl/OnUnknown.js"
-import { handlerTag } from "../../dsl/Operation.js"
+import { handlerTag, type Handler } from "../../dsl/Operation.js"
 import {
   missingPart,
   needsTransactions,
@@ -15,9 +16,10 @@ import {
 } from "../../model/DiagnosticCode.js"
 import { CompileError, type InvalidId } from "../../model/Errors.js"
 import { checkId, defaultNamespace } from "../../model/Ids.js"
-import type { Plan, PlanNode } from "../../model/Plan.js"
+import type { Plan, PlanNode, PlanOperation } from "../../model/Plan.js"
 import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
 import type { WorkerOptions } from "../Worker.js"
+import { isTransaction, maxTransactionMs } from "./transactionLimits.js"
 
 export interface Settings {
   readonly namespace: string
@@ -75,19 +77,38 @@ export interface Runnable {
 const withCompensations = (plan: Plan): ReadonlyArray<PlanNode> =>
   plan.nodes.flatMap((node) => (node.compensate === null ? [node] : [node, node.compensate]))
 
+const missingOf = ({ name, onUnknown }: PlanOperation, handler: Option.Option<Handler>): string | null => {
+  if (Option.isNone(handler)) return `handler for '${name}'; provide its toLayer(..) to the worker`
+  return onUnknown.policy === "checkFirst" && handler.value.check === null
+    ? `check for '${name}', whose policy is checkFirst; give it as the second argument of toLayer: { check: .. }`
+    : null
+}
+
+/** A transaction step that is allowed to take longer could cost its worker the lease. */
+const tooLong = ({ name, timeoutMs }: PlanNode, leaseMs: number): ReadonlyArray<Diagnostic> => {
+  const most = maxTransactionMs(leaseMs)
+  if (timeoutMs === null || timeoutMs <= most) return []
+  const expected = `at most a third of the worker's lease (${most} ms), for the store's connection is held for so long`
+  const message = optionOutOfRange(`transaction step '${name}'`, "timeout", expected, `${timeoutMs} ms`)
+  return [{ code: "CRN110", step: name, message }]
+}
+
 /** What a plan asks of its surroundings: checked when the worker starts, not when a run reaches the step. */
-const unmet = (plan: Plan, store: CheckpointStoreService, context: Context.Context<any>): ReadonlyArray<Diagnostic> =>
+const unmet = (
+  plan: Plan,
+  store: CheckpointStoreService,
+  context: Context.Context<any>,
+  leaseMs: number,
+): ReadonlyArray<Diagnostic> =>
   withCompensations(plan).flatMap((node): ReadonlyArray<Diagnostic> => [
-    ...(node.effects.some((effect) => effect.kind === "transaction") && !store.capabilities.transactions
+    ...(isTransaction(node) ? tooLong(node, leaseMs) : []),
+    ...(isTransaction(node) && !store.capabilities.transactions
       ? [{ code: "CRN106" as const, step: node.name, message: needsTransactions(node.name, store.capabilities.name) }]
       : []),
-    ...node.operations
-      .filter((operation) => Context.getOption(context, handlerTag(operation.name))._tag === "None")
-      .map((operation) => ({
-        code: "CRN107" as const,
-        step: node.name,
-        message: missingPart(node.name, `handler for '${operation.name}'; provide its toLayer(..) to the worker`),
-      })),
+    ...node.operations.flatMap((operation) => {
+      const part = missingOf(operation, Context.getOption(context, handlerTag(operation.name)))
+      return part === null ? [] : [{ code: "CRN107" as const, step: node.name, message: missingPart(node.name, part) }]
+    }),
   ])
 
 /** Two workflows of one name and version: a run of it could be executed by either. The same one twice is one. */
@@ -100,13 +121,14 @@ export const compiled = (
   workflows: ReadonlyArray<AnyWorkflow>,
   store: CheckpointStoreService,
   context: Context.Context<any>,
+  leaseMs: number,
 ): Effect.Effect<ReadonlyMap<string, Runnable>, CompileError> =>
   Effect.gen(function* () {
     const byName = new Map<string, Runnable>()
     for (const workflow of workflows) {
       const plan = yield* workflow.plan as Either.Either<Plan, CompileError>
       const key = JSON.stringify([plan.workflow, plan.version])
-      const diagnostics = [...clash(plan, workflow, byName.get(key)), ...unmet(plan, store, context)]
+      const diagnostics = [...clash(plan, workflow, byName.get(key)), ...unmet(plan, store, context, leaseMs)]
       if (diagnostics.length > 0) return yield* new CompileError({ workflow: plan.workflow, diagnostics })
       byName.set(key, { workflow, plan })
     }

@@ -2,6 +2,7 @@
 import type { Definition, Node } from "../../../dsl/Definition.js"
 import { durationMs } from "../../../dsl/OnUnknown.js"
 import type { MemberOperation } from "../../../dsl/Operation.js"
+import type { PolicyName } from "../../../model/OnUnknown.js"
 import { optionOutOfRange, type Diagnostic } from "../../../model/DiagnosticCode.js"
 import { operationsOf } from "../operationsOf.js"
 import { nameText, shown } from "../shown.js"
@@ -44,18 +45,26 @@ const ofOptions = ({ options }: Node): ReadonlyArray<Problem> => [
       ]),
 ]
 
-const ofMember = (member: MemberOperation): ReadonlyArray<Problem> => {
-  const policy = member.onUnknown as Partial<MemberOperation["onUnknown"]> | undefined
+const policies: ReadonlySet<unknown> = new Set<PolicyName>(["retryWithKey", "checkFirst", "recordFirst", "review"])
+
+const ofPolicy = (policy: MemberOperation["onUnknown"] | undefined): ReadonlyArray<Problem> => {
+  if (!policies.has(policy?.policy)) {
+    return [["onUnknown", "a policy such as OnUnknown.retryWithKey({ keyWindow: .. })", policy]]
+  }
+  if (policy?.policy === "review" || policy === undefined) return []
+  const { keyWindowMs, maxSends } = policy
+  // A key that is honoured for ever is none that any provider promises.
+  const unlimited = keyWindowMs === null && policy.policy !== "retryWithKey"
   return [
-    ...duration("timeout", member.timeoutMs, 1),
-    ...(policy?.policy !== "retryWithKey"
-      ? [["onUnknown", "a policy such as OnUnknown.retryWithKey({ keyWindow: .. })", policy] as const]
-      : [
-          ...duration("onUnknown.keyWindow", policy.keyWindowMs, 1),
-          ...wholeFrom("onUnknown.maxSends", 1, policy.maxSends),
-        ]),
+    ...(unlimited ? [] : duration("onUnknown.keyWindow", keyWindowMs ?? Number.NaN, 1)),
+    ...wholeFrom("onUnknown.maxSends", 1, maxSends),
   ]
 }
+
+const ofMember = (member: MemberOperation): ReadonlyArray<Problem> => [
+  ...duration("timeout", member.timeoutMs, 1),
+  ...ofPolicy(member.onUnknown),
+]
 
 export const checkOptions = (definition: Definition): ReadonlyArray<Diagnostic> => {
   const say = (step: string | null, of: string, problems: ReadonlyArray<Problem>): ReadonlyArray<Diagnostic> =>

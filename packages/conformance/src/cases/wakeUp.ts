@@ -1,0 +1,223 @@
+/** D18: who waits hears of what can be claimed, in time, and of nothing else. */
+import assert from "node:assert/strict"
+import type { CheckpointDriver, NewRunRow } from "@cairn/core"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import type { Case } from "../Case.js"
+import {
+  claim,
+  claimed,
+  commitOf,
+  committed,
+  create,
+  fresh,
+  leaseOf,
+  liveWorker,
+  longLeaseMs,
+  moved,
+  newRun,
+  only,
+  request,
+  underWay,
+  type Bench,
+} from "../internal/bench.js"
+
+/** Longer than any machine takes to hand on a call; a lost one is given up after it. */
+const longestWaitMs = 10_000
+
+/** The connection that only hears: what it hears was sent by another one. */
+const hearerOf = (bench: Bench): CheckpointDriver => bench.connections[1] ?? bench.driver
+
+/** Counts the calls of the listeners of who only hears. */
+const listening = (bench: Bench) =>
+  Effect.sync(() => {
+    let heard = 0
+    let seen = 0
+    hearerOf(bench).onWakeUp?.(() => void heard++)
+    /** Ends when so many more calls have come. */
+    const hears = (count: number, what: string): Effect.Effect<void, unknown> =>
+      Effect.gen(function* () {
+        // A test clock moves on by these steps; on a real one they are short at first.
+        for (let stepMs = 1; stepMs < longestWaitMs && heard < seen + count; stepMs *= 2) {
+          yield* bench.waitUntil((yield* bench.driver.now) + stepMs)
+        }
+        assert.ok(heard >= seen + count, `${what} was not heard of on the other connection`)
+        seen += count
+      })
+    /** Calls come in the order of the acts: when that of a last act is there, no earlier one is still to come. */
+    const hearsNoMore = (what: string): Effect.Effect<void, unknown> =>
+      Effect.gen(function* () {
+        yield* create(bench, { namespace: fresh("conformance") })
+        yield* hears(1, "a run that was created last")
+        yield* bench.waitUntil((yield* bench.driver.now) + 5)
+        assert.equal(heard, seen, `${what} was heard of more often than it happened`)
+      })
+    return { hears, hearsNoMore }
+  })
+
+const starts: Case = {
+  law: "D18",
+  title: "D18: a run that one connection creates is heard of on the other, once, and can be claimed there at once",
+  needs: ["wakeUps"],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const hearer = hearerOf(bench)
+      const worker = fresh("worker")
+      yield* hearer.beat(worker, longLeaseMs)
+      const ear = yield* listening(bench)
+      for (let n = 0; n < 3; n++) {
+        const run: NewRunRow = newRun(bench)
+        const creating = yield* Effect.fork(bench.driver.createRun(run))
+        yield* ear.hears(1, "a run that was created")
+        // Asked the moment it is heard: a call that came too early would find nothing, and nobody would ask again.
+        const row = only(yield* hearer.claim(request(bench, worker)), "the claim of who heard of a new run")
+        assert.equal(row.runId, run.runId)
+        yield* Fiber.join(creating)
+      }
+      yield* ear.hearsNoMore("a run that was created")
+    }),
+}
+
+const unparks: Case = {
+  law: "D18",
+  title: "D18: a parked run that one connection unparks is heard of on the other, and can be claimed there at once",
+  needs: ["wakeUps"],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const hearer = hearerOf(bench)
+      const ear = yield* listening(bench)
+      const { row, lease } = yield* claimed(bench)
+      yield* moved(bench, lease, 0, { status: "review", parked: '{"reason":"asked"}' })
+      const worker = fresh("worker")
+      yield* hearer.beat(worker, longLeaseMs)
+      yield* ear.hears(1, "the run's creation")
+      const unparking = yield* Effect.fork(bench.driver.unpark(row.namespace, row.runId))
+      yield* ear.hears(1, "an unpark")
+      const taken = only(yield* hearer.claim(request(bench, worker)), "the claim of who heard of an unpark")
+      assert.equal(taken.runId, row.runId)
+      assert.equal(yield* Fiber.join(unparking), true)
+      yield* ear.hearsNoMore("an unpark")
+    }),
+}
+
+const answers: Case = {
+  law: "D18",
+  title: "D18: a parked run that one connection answers is heard of on the other, and can be claimed there at once",
+  needs: ["wakeUps"],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const hearer = hearerOf(bench)
+      const ear = yield* listening(bench)
+      const { row } = yield* underWay(bench)
+      const lease = leaseOf(row)
+      yield* moved(bench, lease, 1, { status: "review", parked: '{"reason":"asked"}' })
+      const { namespace, runId } = row
+      const place = { namespace, runId, seq: 2, path: "kept", generation: 0 }
+      const worker = fresh("worker")
+      yield* hearer.beat(worker, longLeaseMs)
+      yield* ear.hears(1, "the run's creation")
+      const given = { ...place, state: "succeeded", outcome: "1", attempt: null } as const
+      const answering = yield* Effect.fork(bench.driver.answer(given))
+      yield* ear.hears(1, "an answer")
+      const taken = only(yield* hearer.claim(request(bench, worker)), "the claim of who heard of an answer")
+      assert.equal(taken.runId, runId)
+      assert.equal(yield* Fiber.join(answering), true)
+      assert.equal(yield* bench.driver.answer(given), false)
+      yield* ear.hearsNoMore("an answer, or one that was refused")
+    }),
+}
+
+const releases: Case = {
+  law: "D18",
+  title: "D18: a worker that gives up running runs is heard of on the other connection, which can claim them all",
+  needs: ["wakeUps"],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const hearer = hearerOf(bench)
+      const ear = yield* listening(bench)
+      const worker = yield* liveWorker(bench)
+      const runs = yield* Effect.forEach([1, 2, 3], () => create(bench))
+      assert.equal((yield* claim(bench, worker)).length, 3)
+      const other = fresh("worker")
+      yield* hearer.beat(other, longLeaseMs)
+      yield* ear.hears(3, "a run's creation")
+      const releasing = yield* Effect.fork(bench.driver.releaseWorker(worker))
+      yield* ear.hears(1, "a release")
+      const taken = yield* hearer.claim(request(bench, other))
+      assert.deepEqual(new Set(taken.map(({ runId }) => runId)), new Set(runs.map(({ runId }) => runId)))
+      yield* Fiber.join(releasing)
+      yield* ear.hearsNoMore("a release")
+    }),
+}
+
+const forNothing: Case = {
+  law: "D18",
+  title: "D18: nothing is heard of calls by which no run became claimable",
+  needs: ["wakeUps"],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const { driver } = bench
+      const ear = yield* listening(bench)
+      const { worker, row, lease } = yield* claimed(bench)
+      const slept = yield* claimed(bench)
+      yield* moved(bench, slept.lease, 0, { status: "sleeping", wakeInMs: longLeaseMs, release: false })
+      const acts: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
+        "a start that found its run": driver.createRun(newRun(bench, { runId: row.runId })),
+        "an unpark of a run that was not parked": driver.unpark(row.namespace, row.runId),
+        "an unpark of no run": driver.unpark(row.namespace, fresh("run")),
+        "a heartbeat": driver.beat(worker, longLeaseMs),
+        "a commit": committed(bench, commitOf(lease, 0)),
+        "the end of a run": moved(bench, lease, 1, { status: "completed" }),
+        "the release of a worker that held a sleeping run": driver.releaseWorker(slept.worker),
+        "the release of a worker that held nothing": driver.releaseWorker(worker),
+        "a claim that found nothing": driver.claim(request(bench, worker)),
+      }
+      yield* ear.hears(2, "a run's creation")
+      for (const [what, act] of Object.entries(acts)) {
+        yield* act
+        yield* ear.hearsNoMore(what)
+      }
+    }),
+}
+
+const failing: Case = {
+  law: "D18",
+  title: "D18: a start or an unpark that dies after any of its statements is heard of if it was done, and only then",
+  needs: ["wakeUps", "failAfter"],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const { driver } = bench
+      const ear = yield* listening(bench)
+      const { row, lease } = yield* claimed(bench)
+      yield* moved(bench, lease, 0, { status: "review", parked: '{"reason":"asked"}' })
+      const created = newRun(bench)
+      const calls: ReadonlyArray<readonly [Effect.Effect<unknown, unknown>, Effect.Effect<boolean, unknown>]> = [
+        [
+          driver.createRun(created),
+          Effect.map(driver.findRun(created.namespace, created.runId), (run) => run !== null),
+        ],
+        [
+          driver.unpark(row.namespace, row.runId),
+          Effect.map(driver.findRun(row.namespace, row.runId), (run) => run?.status === "pending"),
+        ],
+      ]
+      yield* ear.hears(1, "the run's creation")
+      for (const [call, isDone] of calls) {
+        for (let statements = 0, done = false; !done; statements++) {
+          assert.ok(statements < 200, "the call still failed after 200 statements")
+          yield* bench.store.failAfter!(statements)
+          const exit = yield* Effect.exit(call)
+          done = yield* isDone
+          if (done) yield* ear.hears(1, "a call whose acknowledgement was lost")
+          yield* ear.hearsNoMore(done ? "a call" : "a call that failed")
+          assert.ok(done || Exit.isFailure(exit), "a call that was not done succeeded")
+          assert.ok(!done || statements > 0, "the fault never struck: the hook does not reach the driver")
+        }
+      }
+      const next = yield* claim(bench, yield* liveWorker(bench), { runIds: [row.runId] })
+      assert.equal(leaseOf(only(next)).fence, lease.fence + 1)
+    }),
+}
+
+export const wakeUpCases: ReadonlyArray<Case> = [starts, unparks, answers, releases, forNothing, failing]

@@ -1,0 +1,63 @@
+/** One fault each in who hears of what became claimable (D18). */
+import { Effect } from "effect"
+import { toldInTime, type Calls } from "../harnesses.js"
+
+export interface WakeUpMutant {
+  readonly fault: string
+  readonly caughtBy: string
+  readonly calls: Calls
+}
+
+const lost = (of: string): Calls => ({
+  ...toldInTime,
+  telling: (call, made, tell, act) => (act === of ? call : toldInTime.telling(call, made, tell, act)),
+})
+
+const early = (of: string): Calls => ({
+  ...toldInTime,
+  telling: (call, made, tell, act) =>
+    act === of
+      ? // The look that follows comes before the commit.
+        Effect.zipRight(tell, Effect.zipRight(Effect.sleep(50), call))
+      : toldInTime.telling(call, made, tell, act),
+})
+
+const created = "D18: a run that one connection creates"
+const unparked = "D18: a parked run that one connection unparks"
+const answered = "D18: a parked run that one connection answers"
+const released = "D18: a worker that gives up"
+const nothing = "D18: nothing is heard"
+const dies = "D18: a start or an unpark that dies"
+
+export const wakeUpMutants: ReadonlyArray<WakeUpMutant> = [
+  { fault: "a start is told to nobody", caughtBy: created, calls: lost("createRun") },
+  { fault: "a start is told before it is committed", caughtBy: created, calls: early("createRun") },
+  {
+    fault: "a start is told twice",
+    caughtBy: created,
+    calls: {
+      ...toldInTime,
+      telling: (call, made, tell) => toldInTime.telling(call, made, Effect.zipRight(tell, tell), "createRun"),
+    },
+  },
+  { fault: "an unpark is told to nobody", caughtBy: unparked, calls: lost("unpark") },
+  { fault: "an unpark is told before it is committed", caughtBy: unparked, calls: early("unpark") },
+  { fault: "an answer is told to nobody", caughtBy: answered, calls: lost("answer") },
+  { fault: "a release is told to nobody", caughtBy: released, calls: lost("releaseWorker") },
+  { fault: "a release is told before it is committed", caughtBy: released, calls: early("releaseWorker") },
+  {
+    fault: "a start that found its run, and an unpark of none, are told",
+    caughtBy: nothing,
+    calls: {
+      ...toldInTime,
+      telling: (call, made, tell, act) =>
+        toldInTime.telling(call, act === "releaseWorker" ? made : () => true, tell, act),
+    },
+  },
+  {
+    fault: "a release of nothing that was running is told",
+    caughtBy: nothing,
+    calls: { ...toldInTime, telling: (call, _, tell, act) => toldInTime.telling(call, () => true, tell, act) },
+  },
+  { fault: "a call that fails is told", caughtBy: dies, calls: { ...toldInTime, dead: (tell) => tell } },
+]

@@ -1,0 +1,56 @@
+/** Bodies that run in a transaction of the database, and their commit in it (D20). */
+import type {
+  CheckpointDriver,
+  CommitResult,
+  CommitRows,
+  StoreError,
+  TransactionAccess,
+  TransactionEnd,
+  TransactionLimits,
+} from "@cairn/core"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import type { Database, Session } from "../Database.js"
+import type { Dialect } from "../Dialect.js"
+import { makeStepClient } from "./stepClient.js"
+
+/** The commit of a driver, in a transaction that is open. */
+export type CommitIn = (session: Session, rows: CommitRows) => Effect.Effect<CommitResult, StoreError>
+
+type Transact = NonNullable<CheckpointDriver["transact"]>
+
+export const transactions = (
+  dialect: Dialect,
+  database: Database,
+  commitIn: CommitIn,
+): { readonly transact: Transact } => {
+  const transact: Transact = <A, E>(
+    limits: TransactionLimits,
+    body: (access: TransactionAccess) => Effect.Effect<TransactionEnd<CommitRows, A>, E>,
+  ) =>
+    database.lend(
+      "commit a transaction step",
+      limits,
+      (connection) =>
+        Effect.suspend(() => {
+          const client = makeStepClient(dialect, connection, database.compiler)
+          return body(client.access).pipe(
+            Effect.onExit(() => client.end),
+            Effect.catchAllCause((cause): Effect.Effect<never, E | StoreError> => {
+              const trouble = client.trouble()
+              // What failed is the database: the body is not to blame, and may run again.
+              return trouble !== null && !Cause.isInterruptedOnly(cause)
+                ? Effect.fail(trouble)
+                : Effect.failCause(cause)
+            }),
+            Effect.zipLeft(client.settled),
+          )
+        }),
+      (session, { commit, value }) =>
+        Effect.map(commitIn(session, commit), (result) => ({
+          keep: result._tag === "Committed",
+          value: { result, value },
+        })),
+    )
+  return { transact }
+}

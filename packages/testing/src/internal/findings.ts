@@ -1,0 +1,36 @@
+/** What is wrong with a run, as the judge and the watchers of store and handlers report it. */
+
+/**
+ * What was checked.
+ *
+ * - `effects`: a key had more effects than its policy promises, or an operation had more or fewer than in the run
+ *   without trouble.
+ * - `payload`: a key was sent with two payloads.
+ * - `intent`: an operation was sent before its intent was durable, or under another key.
+ * - `early`: an operation of unknown outcome was sent again while its first send might still have been under way.
+ * - `lease`: an operation was started by a worker that had lost the run.
+ * - `commit`: a commit that the store has acknowledged is gone, doubled, or out of order.
+ * - `result`: the run ended otherwise than without trouble.
+ * - `parked`: the run waits for a person without need.
+ * - `stuck`: the run never ended.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const checks = ["effects", "payload", "intent", "early", "lease", "commit", "result", "parked", "stuck"] as const
+
+export type Check = (typeof checks)[number]
+
+export interface Finding {
+  readonly check: Check
+  readonly problem: string
+}
+
+/** Each problem once, in order of discovery. */
+export class Findings {
+  readonly all: Array<Finding> = []
+
+  add(check: Check, problem: string): void {
+    if (!this.all.some((known) => known.check === check && known.problem === problem)) this.all.push({ check, problem })
+  }
+}

@@ -1,0 +1,53 @@
+/** What each policy promises of an operation, as the explorer checks it. A new policy is one entry. */
+import type { PlanOperation } from "@cairn/core"
+import type { Schedule, Strike } from "./schedule.js"
+
+type PolicyName = PlanOperation["onUnknown"]["policy"]
+
+/**
+ * The promise of one policy.
+ *
+ * *Shape.* `honoursKeys`: the simulated provider answers a known key with what it answered first. `mostEffects`: effects
+ * that one key may have, as the provider counts them, under a schedule. `parks`: an unknown outcome may park the
+ * run. `words`: the promise, for the report.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Guarantee {
+  readonly honoursKeys: boolean
+  readonly mostEffects: (schedule: Schedule) => number
+  readonly parks: boolean
+  readonly words: string
+}
+
+/** Where an effect may have happened and nobody has recorded it; a heartbeat may come at any time. */
+const betweenEffectAndRecord = ({ point, trouble }: Strike): boolean =>
+  point === "afterEffect" || point === "beforeBeat" || trouble === "lostAnswer"
+
+export const guarantees: Readonly<Record<PolicyName, Guarantee>> = {
+  retryWithKey: {
+    honoursKeys: true,
+    mostEffects: () => 1,
+    parks: false,
+    words: "any number of sends, one key, one payload, one effect",
+  },
+  checkFirst: {
+    honoursKeys: false,
+    mostEffects: () => 1,
+    parks: false,
+    words: "sent again only after the provider said that it did not happen: one effect",
+  },
+  recordFirst: {
+    honoursKeys: false,
+    mostEffects: (schedule) => 1 + schedule.filter(betweenEffectAndRecord).length,
+    parks: false,
+    words: "one effect, and one more for each trouble between the effect and its record",
+  },
+  review: {
+    honoursKeys: false,
+    mostEffects: () => 1,
+    parks: true,
+    words: "at most one effect; an unknown outcome waits for a person",
+  },
+}

@@ -1,0 +1,160 @@
+/** A worker that stops at a place of the explorer's choice: no fiber of it goes on, and no store call leaves it. */
+import {
+  CheckpointStore,
+  Faults,
+  StoreError,
+  Worker,
+  type AnyWorkflow,
+  type CheckpointStoreService,
+  type FaultPoint,
+  type FaultSite,
+  type WorkerOptions,
+} from "@cairn/core"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as FiberId from "effect/FiberId"
+import * as FiberRef from "effect/FiberRef"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+
+/** A store call whose acknowledgement may be lost. */
+export type LossyCall = "claim" | "commit" | "beat" | "recordOutcome"
+
+/** What the explorer does at a worker's boundaries. */
+export interface Boundaries {
+  readonly reached: (worker: MortalWorker, point: FaultPoint, site: FaultSite) => void
+  readonly claimed: (worker: MortalWorker) => void
+}
+
+const ackLost = (operation: string): StoreError =>
+  new StoreError({ reason: "Unavailable", operation, problem: "the connection broke before the answer came" })
+
+/** The worker that a fiber belongs to. */
+const fiberOf = FiberRef.unsafeMake<MortalWorker | null>(null)
+
+export class MortalWorker {
+  private readonly alive = Effect.unsafeMakeLatch(true)
+  private scope: Scope.CloseableScope | null = null
+  private starting: Fiber.RuntimeFiber<unknown, unknown> | null = null
+  private service: Context.Tag.Service<typeof Worker> | null = null
+  state: "alive" | "killed" | "stalled" = "alive"
+  /** The next call of this name is answered into the void. */
+  losesAckOf: LossyCall | null = null
+  losesOperation: "lostAnswer" | "lostRequest" | null = null
+  /** The highest fence under which the store has refused this worker. */
+  refusedFence = 0
+  failure: unknown = null
+
+  private buried = false
+
+  readonly awake: Effect.Effect<void> = Effect.suspend(() =>
+    Effect.zipRight(
+      this.alive.await,
+      Effect.suspend(() => (this.buried ? Effect.interrupt : Effect.void)),
+    ),
+  )
+
+  stop(state: "killed" | "stalled"): void {
+    this.state = state
+    this.alive.unsafeClose()
+  }
+
+  wake(): void {
+    this.state = "alive"
+    this.alive.unsafeOpen()
+  }
+
+  /** A store as this worker reaches it. */
+  private through(store: CheckpointStoreService, boundaries: Boundaries): CheckpointStoreService {
+    const call = <A, E>(name: string, effect: () => Effect.Effect<A, E>): Effect.Effect<A, E | StoreError> =>
+      Effect.gen(this, function* () {
+        yield* this.awake
+        const value = yield* effect()
+        if (name === "claim" && (value as ReadonlyArray<unknown>).length > 0) boundaries.claimed(this)
+        yield* this.awake
+        if (this.losesAckOf !== name) return value
+        this.losesAckOf = null
+        return yield* ackLost(name)
+      })
+    const wrapped = Object.entries(store).map(([name, value]): [string, unknown] => {
+      if (typeof value === "function") {
+        return [name, (...args: ReadonlyArray<unknown>) => call(name, () => (value as any)(...args))]
+      }
+      return [name, Effect.isEffect(value) ? call(name, () => value as Effect.Effect<unknown>) : value]
+    })
+    const all = Object.fromEntries(wrapped) as unknown as CheckpointStoreService
+    return {
+      ...all,
+      commit: (commit) =>
+        Effect.tapError(all.commit(commit), (error) =>
+          Effect.sync(() => {
+            if (error._tag === "LeaseLost") this.refusedFence = Math.max(this.refusedFence, commit.lease.fence)
+          }),
+        ),
+    }
+  }
+
+  /** Starts it, without waiting: it may be struck before it has begun. */
+  start(
+    store: CheckpointStoreService,
+    options: WorkerOptions<ReadonlyArray<AnyWorkflow>>,
+    needs: Context.Context<any>,
+    boundaries: Boundaries,
+  ): Effect.Effect<void> {
+    return Effect.gen(this, function* () {
+      const scope = yield* Scope.make()
+      this.scope = scope
+      const faults = Layer.succeed(Faults, {
+        reach: (point, site) =>
+          Effect.zipRight(
+            Effect.sync(() => boundaries.reached(this, point, site)),
+            this.awake,
+          ),
+      })
+      const layer = Worker.layer(options).pipe(
+        Layer.provide(Layer.succeedContext(needs)),
+        Layer.provide(faults),
+        Layer.provide(Layer.succeed(CheckpointStore, this.through(store, boundaries))),
+      ) as Layer.Layer<Worker, unknown>
+      this.starting = yield* Layer.build(layer).pipe(
+        Effect.map((context) => (this.service = Context.get(context, Worker))),
+        Scope.extend(scope),
+        // A worker that could not start is replaced, as a supervisor would.
+        Effect.catchAllCause((cause) =>
+          Effect.sync(() => {
+            this.failure = cause
+            this.state = "killed"
+          }),
+        ),
+        Effect.forkDaemon,
+        // Every fiber that the worker starts inherits it.
+        Effect.locally(fiberOf, this),
+      )
+    })
+  }
+
+  readonly running: Effect.Effect<ReadonlyArray<string>> = Effect.suspend(() =>
+    this.service === null ? Effect.succeed([]) : this.service.running,
+  )
+
+  /**
+   * Ends it for good. One that lives stops as workers do. One that is dead runs no finalizers that matter: its fibers,
+   * which the runtime would keep for ever, are interrupted, and no call of theirs reaches the store.
+   */
+  readonly end: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.state === "alive" && this.scope !== null) {
+      return Effect.zipRight(
+        this.starting === null ? Effect.void : Effect.asVoid(Fiber.await(this.starting)),
+        Scope.close(this.scope, Exit.void),
+      )
+    }
+    this.buried = true
+    this.alive.unsafeOpen()
+    for (const fiber of Fiber.unsafeRoots()) {
+      if (fiber.getFiberRef(fiberOf) === this) fiber.unsafeInterruptAsFork(FiberId.none)
+    }
+    return Effect.void
+  })
+}

@@ -1,0 +1,49 @@
+/** The kinds of trouble that may befall a worker at a boundary, and where each can. */
+import type { FaultPoint } from "@cairn/core"
+
+/**
+ * What may happen at a boundary.
+ *
+ * - `kill`: the process dies there.
+ * - `stall`: it stops there past its lease, another worker finishes the run, then it wakes and goes on.
+ * - `loseLease`: it stops there past its lease and wakes as soon as another worker has taken the run over.
+ * - `lostAck`: the store has committed, and its acknowledgement is lost.
+ * - `lostAnswer`: the operation happened, and its answer is lost.
+ * - `lostRequest`: the operation's request never arrived, and the handler only sees a broken connection.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const troubles = ["kill", "stall", "loseLease", "lostAck", "lostAnswer", "lostRequest"] as const
+
+export type Trouble = (typeof troubles)[number]
+
+/** In the words of the report. */
+export const troubleWords: Readonly<Record<Trouble, string>> = {
+  kill: "killed",
+  stall: "stalled until another finished",
+  loseLease: "stalled until taken over",
+  lostAck: "acknowledgement lost",
+  lostAnswer: "answer lost",
+  lostRequest: "request lost",
+}
+
+/** The store call whose acknowledgement is lost, by the point that precedes or follows it. */
+export const acknowledged: Partial<Record<FaultPoint, "claim" | "commit" | "beat" | "recordOutcome">> = {
+  afterClaim: "claim",
+  beforeIntent: "commit",
+  beforeCommit: "commit",
+  beforeBeat: "beat",
+}
+
+const possible: Readonly<Record<Trouble, (point: FaultPoint) => boolean>> = {
+  kill: () => true,
+  stall: () => true,
+  loseLease: () => true,
+  lostAck: (point) => acknowledged[point] !== undefined,
+  lostAnswer: (point) => point === "beforeEffect",
+  lostRequest: (point) => point === "beforeEffect",
+}
+
+export const troublesAt = (point: FaultPoint, among: ReadonlyArray<Trouble>): ReadonlyArray<Trouble> =>
+  among.filter((trouble) => possible[trouble](point))

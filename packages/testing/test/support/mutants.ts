@@ -1,0 +1,124 @@
+/** Stores and handlers with one planted fault each: the explorer must find every one. */
+import {
+  CheckpointStore,
+  fromDriver,
+  MemoryDriver,
+  type CheckpointDriver,
+  type CheckpointStoreService,
+  type CommitRows,
+} from "@cairn/core"
+import { Effect, Layer } from "effect"
+
+const overStore = (change: (store: CheckpointStoreService) => Partial<CheckpointStoreService>) => () =>
+  Layer.effect(
+    CheckpointStore,
+    Effect.map(MemoryDriver.make(), (driver) => {
+      const store = fromDriver(driver)
+      return { ...store, ...change(store) }
+    }),
+  )
+
+const overDriver = (change: (driver: CheckpointDriver) => Partial<CheckpointDriver>) => () =>
+  Layer.effect(
+    CheckpointStore,
+    Effect.map(MemoryDriver.make(), (driver) => fromDriver({ ...driver, ...change(driver) })),
+  )
+
+const current = (driver: CheckpointDriver, commit: CommitRows) =>
+  Effect.map(driver.findRun(commit.lease.namespace, commit.lease.runId), (run) => run!)
+
+/** Whoever commits is taken for the owner. */
+const withoutFence = overDriver((driver) => ({
+  commit: (batch) =>
+    Effect.flatMap(
+      Effect.forEach(batch, (commit) =>
+        Effect.map(current(driver, commit), (run) => ({
+          ...commit,
+          base: run.seq,
+          seq: run.seq + 1,
+          steps: commit.steps.map((step) => ({ ...step, seq: run.seq + 1 })),
+          lease: { ...commit.lease, fence: run.fence, claimToken: run.claimToken ?? "" },
+        })),
+      ),
+      driver.commit,
+    ),
+}))
+
+/** Intents are acknowledged and never written. */
+const withoutIntents = overDriver((driver) => ({
+  commit: (batch) =>
+    driver.commit(
+      batch.map((commit) => ({ ...commit, effects: commit.effects.filter(({ state }) => state !== "intended") })),
+    ),
+}))
+
+/** The second commit is acknowledged, and the step in it is not written. */
+const losesAStep = overDriver((driver) => ({
+  commit: (batch) => driver.commit(batch.map((commit) => (commit.seq === 3 ? { ...commit, steps: [] } : commit))),
+}))
+
+/** A resume is told of no earlier intent: it sends at once what may still be under way. */
+const hidesIntents = overStore((store) => {
+  let hidden = false
+  return {
+    claim: (request) =>
+      Effect.tap(store.claim(request), (runs) => Effect.sync(() => (hidden = runs.some(({ fence }) => fence > 1)))),
+    loadOpen: (namespace, runId, paths) =>
+      Effect.map(store.loadOpen(namespace, runId, paths), (open) => {
+        if (!hidden) return open
+        hidden = false
+        return { ...open, effects: [] }
+      }),
+  }
+})
+
+/** Who asks how long ago a lease ended is told that nobody ever held one. */
+const forgetsOwners = overDriver((driver) => ({
+  claim: (request) => Effect.map(driver.claim(request), (rows) => rows.map((row) => ({ ...row, previousUntil: 0 }))),
+}))
+
+/** What is committed is not what was asked for. */
+const altersResults = overDriver((driver) => ({
+  commit: (batch) =>
+    driver.commit(
+      batch.map((commit) => ({ ...commit, steps: commit.steps.map((step) => ({ ...step, result: "0" })) })),
+    ),
+}))
+
+/** A run that is taken over has lost its last step. */
+const losesStepsOnTakeover = overDriver((driver) => ({
+  load: (namespace, runId) =>
+    Effect.map(driver.load(namespace, runId), (rows) =>
+      rows === null || rows.run.fence < 2 || rows.run.status !== "running"
+        ? rows
+        : { ...rows, steps: rows.steps.slice(0, -1) },
+    ),
+}))
+
+/** A lease never ends: nobody takes over. */
+const endlessLease = overDriver((driver) => ({ beat: (workerId, leaseMs) => driver.beat(workerId, leaseMs * 10_000) }))
+
+/** A commit counts as another's when its acknowledgement was lost. */
+const refusesRetries = overStore((store) => {
+  const seen = new Set<number>()
+  return {
+    commit: (commit) =>
+      Effect.suspend(() => {
+        const again = seen.has(commit.seq)
+        seen.add(commit.seq)
+        return again ? Effect.succeed(0) : store.commit(commit)
+      }),
+  }
+})
+
+export const storeMutants = {
+  withoutFence,
+  withoutIntents,
+  losesAStep,
+  hidesIntents,
+  forgetsOwners,
+  altersResults,
+  losesStepsOnTakeover,
+  endlessLease,
+  refusesRetries,
+}
