@@ -32,6 +32,7 @@ import {
 import { checkId, defaultNamespace, fingerprint } from "../model/Ids.js"
 import { canonicalText } from "../model/internal/json.js"
 import type { FailureRecord, RunRecord, RunStatus } from "../model/Records.js"
+import type { StoreWithTransactions } from "../model/StoreWithTransactions.js"
 import { CheckpointStore, type CheckpointStoreService } from "../store/CheckpointStore.js"
 import { ended, runnable } from "../store/LocalSignals.js"
 import {
@@ -309,13 +310,23 @@ export interface CairnClient {
  * @since 0.1.0
  */
 export type OpenOptions<Ws extends ReadonlyArray<AnyWorkflow>> = WorkerOptions<Ws> & {
-  readonly store: Layer.Layer<CheckpointStore, StoreError>
-} & ([needsOfWorkflow<Ws[number]>] extends [never]
+  /** A workflow with transaction steps needs a store that has transactions (CRN106). */
+  readonly store: Layer.Layer<
+    CheckpointStore | Extract<needsOfWorkflow<Ws[number]>, StoreWithTransactions<any>>,
+    StoreError
+  >
+} & ([handlersOf<Ws>] extends [never]
     ? { readonly handlers?: Layer.Layer<never> }
     : {
         /** Handlers and services: `Layer.mergeAll(ChargeCard.toLayer(..), SendEmail.toLayer(..))`. */
-        readonly handlers: Layer.Layer<needsOfWorkflow<Ws[number]>>
+        readonly handlers: Layer.Layer<handlersOf<Ws>>
       })
+
+/** What workflows need beside their store. */
+type handlersOf<Ws extends ReadonlyArray<AnyWorkflow>> = Exclude<
+  needsOfWorkflow<Ws[number]>,
+  StoreWithTransactions<any>
+>
 
 const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(options: OpenOptions<Ws>): Promise<CairnClient> => {
   const { store, handlers, ...worker } = options as WorkerOptions<Ws> & {
