@@ -7,7 +7,6 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Option from "effect/Option"
-import * as Schedule from "effect/Schedule"
 import { randomUUID } from "node:crypto"
 import type {
   AnyWorkflow,
@@ -43,6 +42,7 @@ import {
   type ParkedOptions,
   type ParkedRun,
 } from "./Answers.js"
+import { ask, firstPollMs, inLine, nextPollMs } from "./internal/waiting.js"
 import { Worker, type WorkerOptions } from "./Worker.js"
 
 /**
@@ -105,10 +105,6 @@ export interface RunHandle<W extends AnyWorkflow> {
   readonly poll: Effect.Effect<RunSnapshot<W>, RunNotFound | StoreError>
 }
 
-/** How often a waiting client asks a store that cannot call back, in milliseconds: quick at first, then once a second. */
-const firstPollMs = 20
-const lastPollMs = 1_000
-
 // ---- reading a run's end ---------------------------------------------------------------------------------------
 
 const failureCodec = (
@@ -168,21 +164,19 @@ const endOf = (definition: Definition, run: RunRecord): Option.Option<Exit.Exit<
 }
 
 const waitFor = (store: CheckpointStoreService, definition: Definition, namespace: string, runId: string) =>
-  Effect.scoped(
-    Effect.gen(function* () {
-      // Listening before looking: an end between the two is heard.
-      const ear = yield* store.signals.listen(ended(namespace, runId))
-      for (let pollMs = firstPollMs; ; pollMs = Math.min(lastPollMs, pollMs * 2)) {
-        const run = yield* Effect.retry(store.findRun(namespace, runId), {
-          while: (error) => error._tag === "StoreError" && error.isRetryable,
-          times: 20,
-          schedule: Schedule.spaced("250 millis"),
-        })
-        const end = endOf(definition, run)
-        if (Option.isSome(end)) return yield* end.value
-        yield* ear.wait(pollMs)
-      }
-    }),
+  inLine(
+    store,
+    Effect.scoped(
+      Effect.gen(function* () {
+        // Listening before looking: an end between the two is heard.
+        const ear = yield* store.signals.listen(ended(namespace, runId))
+        for (let pollMs = firstPollMs; ; pollMs = nextPollMs(store, pollMs)) {
+          const end = endOf(definition, yield* ask(store, namespace, runId))
+          if (Option.isSome(end)) return yield* end.value
+          yield* ear.wait(pollMs)
+        }
+      }),
+    ),
   )
 
 const handleOf = (
