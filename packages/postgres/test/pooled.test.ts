@@ -1,10 +1,10 @@
 /** The laws through a transaction-mode pooler with two connections, under a pool of one, and under a schema of any name. */
-import { storeConformance } from "@cairn/conformance"
+import { storeConformance, type Feature } from "@cairn/conformance"
 import { PostgresDriver, type PostgresStoreOptions } from "@cairn/postgres"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { afterAll, beforeAll } from "vitest"
-import { query, useDatabase } from "./internal/database.js"
+import { freshSchema, query, useDatabase } from "./internal/database.js"
 import { pgBouncer } from "./internal/pgbouncer.js"
 import { newRun } from "./internal/rows.js"
 
@@ -18,26 +18,38 @@ beforeAll(async () => {
 
 afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-const conformance = (name: string, options: () => PostgresStoreOptions) =>
+const conformance = (name: string, options: () => PostgresStoreOptions, features: ReadonlyArray<Feature>) =>
   storeConformance(name, {
-    features: ["second", "ownClock"],
-    open: Effect.suspend(() =>
-      Effect.all({ driver: PostgresDriver.make(options()), second: PostgresDriver.make(options()) }),
-    ),
+    features: ["second", "ownClock", "transactions", ...features],
+    open: Effect.gen(function* () {
+      const schema = yield* freshSchema(database)
+      const ledger = `${schema}.ledger`
+      yield* query(database, `create schema if not exists ${schema}`)
+      yield* query(database, `create table ${ledger} (name text primary key)`)
+      return {
+        driver: yield* PostgresDriver.make(options()),
+        second: yield* PostgresDriver.make(options()),
+        ledger: {
+          insert: (access, name) => access.query(`insert into ${ledger} (name) values ($1)`, [name]),
+          names: Effect.map(query(database, `select name from ${ledger}`), (rows) =>
+            rows.map((row) => String(row["name"])),
+          ),
+        },
+      }
+    }),
   })
 
-conformance("postgres through PgBouncer", () => ({
-  url: pooledUrl,
-  schema: "pooled",
-  listen: false,
-  maxConnections: 8,
-}))
+conformance(
+  "postgres through PgBouncer",
+  () => ({ url: pooledUrl, schema: "pooled", listen: false, maxConnections: 8 }),
+  [],
+)
 
-conformance("postgres with a pool of one, in a schema of any name", () => ({
-  url: database.url,
-  schema: 'my-App."x"',
-  maxConnections: 1,
-}))
+conformance(
+  "postgres with a pool of one, in a schema of any name",
+  () => ({ url: database.url, schema: 'my-App."x"', maxConnections: 1 }),
+  ["wakeUps"],
+)
 
 describe("a transaction-mode pooler", () => {
   it.scopedLive("is one: more clients than it has connections work at once, and no session keeps a setting", () =>
