@@ -32,6 +32,11 @@ export type Law =
   | "D19"
   | "D20"
   | "D21"
+  | "D22"
+  | "D23"
+  | "D24"
+  | "D25"
+  | "D26"
 
 /**
  * One case: what a law asks in one situation.

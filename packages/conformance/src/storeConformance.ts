@@ -4,17 +4,21 @@ import * as Effect from "effect/Effect"
 import { describe, it } from "vitest"
 import { isOffered, runCase, type Case } from "./Case.js"
 import { answerCases } from "./cases/answer.js"
+import { cancelCases } from "./cases/cancel.js"
 import { claimCases } from "./cases/claim.js"
 import { clockCases } from "./cases/clock.js"
 import { commitCases } from "./cases/commit.js"
 import { createCases } from "./cases/create.js"
 import { dueCases } from "./cases/due.js"
 import { guardCases } from "./cases/guard.js"
+import { identityCases } from "./cases/identity.js"
 import { loadCases } from "./cases/load.js"
 import { openCases } from "./cases/open.js"
 import { outcomeCases } from "./cases/outcome.js"
+import { parkCases } from "./cases/park.js"
 import { recoveryCases } from "./cases/recovery.js"
 import { settledCases } from "./cases/settled.js"
+import { signalCases } from "./cases/signal.js"
 import { textCases } from "./cases/text.js"
 import { transactionCases } from "./cases/transaction.js"
 import { wakeUpCases } from "./cases/wakeUp.js"
@@ -46,6 +50,10 @@ export const cases: ReadonlyArray<Case> = [
   ...settledCases,
   ...transactionCases,
   ...wakeUpCases,
+  ...signalCases,
+  ...parkCases,
+  ...cancelCases,
+  ...identityCases,
 ].sort(byLaw)
 
 /** A driver that claims to serve several processes has to be tried from more than one side. */
@@ -87,7 +95,7 @@ const timeoutMs = 120_000
  * Cases that need what the harness does not offer are not registered; the suite's title counts them and names the
  * features that they wait for.
  *
- * *Laws.* D1 to D21 of `CheckpointDriver`.
+ * *Laws.* D1 to D26 of `CheckpointDriver`.
  *
  * @category suites
  * @since 0.1.0

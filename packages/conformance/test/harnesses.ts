@@ -1,6 +1,6 @@
 /** The memory driver behind harnesses of two kinds: one on a test clock, one that offers every feature there is. */
 import type { Harness, OpenStore } from "@cairn/conformance"
-import { MemoryDriver, StoreError, type CheckpointDriver } from "@cairn/core"
+import { MemoryDriver, StoreError, type CheckpointDriver, type RunRow } from "@cairn/core"
 import { Clock, Effect, TestClock, TestContext } from "effect"
 
 export type Mutation = (driver: CheckpointDriver) => CheckpointDriver
@@ -19,9 +19,12 @@ export const aroundAll = (
   around: <A>(call: Effect.Effect<A, StoreError>) => Effect.Effect<A, StoreError>,
 ): CheckpointDriver => ({
   capabilities: driver.capabilities,
+  storeId: around(driver.storeId),
   now: around(driver.now),
   createRun: (run) => around(driver.createRun(run)),
+  createRuns: (runs) => around(driver.createRuns(runs)),
   findRun: (namespace, runId) => around(driver.findRun(namespace, runId)),
+  findRuns: (keys) => around(driver.findRuns(keys)),
   load: (namespace, runId) => around(driver.load(namespace, runId)),
   loadOpen: (namespace, runId, paths) => around(driver.loadOpen(namespace, runId, paths)),
   claim: (request) => around(driver.claim(request)),
@@ -29,16 +32,20 @@ export const aroundAll = (
   recordOutcome: (outcome) => around(driver.recordOutcome(outcome)),
   findEffect: (key) => around(driver.findEffect(key)),
   beat: (workerId, leaseMs) => around(driver.beat(workerId, leaseMs)),
+  leaseHasEnded: (workerId) => around(driver.leaseHasEnded(workerId)),
   releaseWorker: (workerId) => around(driver.releaseWorker(workerId)),
   unpark: (namespace, runId) => around(driver.unpark(namespace, runId)),
   answer: (given) => around(driver.answer(given)),
   listParked: (page) => around(driver.listParked(page)),
+  send: (signal) => around(driver.send(signal)),
+  loadSignals: (namespace, runId, names) => around(driver.loadSignals(namespace, runId, names)),
+  requestCancel: (namespace, runId, reason) => around(driver.requestCancel(namespace, runId, reason)),
   ...(driver.onWakeUp === undefined ? {} : { onWakeUp: driver.onWakeUp }),
 })
 
 const broken = (problem: string) => new StoreError({ reason: "Corrupt", operation: "read", problem })
 
-type Writes = Pick<CheckpointDriver, "commit" | "claim" | "releaseWorker" | "answer">
+type Writes = Pick<CheckpointDriver, "commit" | "claim" | "releaseWorker" | "answer" | "send" | "requestCancel">
 
 /** As if a call were `begin`, one write and `commit`: a death after the third loses the acknowledgement only. */
 export const lostAfter = <A>(
@@ -66,6 +73,9 @@ export const faithful: Hooks = {
     claim: (request) => Effect.suspend(() => lostAfter(armed(), driver.claim(request))),
     releaseWorker: (workerId) => Effect.suspend(() => lostAfter(armed(), driver.releaseWorker(workerId))),
     answer: (given) => Effect.suspend(() => lostAfter(armed(), driver.answer(given))),
+    send: (signal) => Effect.suspend(() => lostAfter(armed(), driver.send(signal))),
+    requestCancel: (namespace, runId, reason) =>
+      Effect.suspend(() => lostAfter(armed(), driver.requestCancel(namespace, runId, reason))),
   }),
   onUnsafe: () => ({
     findRun: () => Effect.fail(broken("a number is too large")),
@@ -92,6 +102,8 @@ const openWithEverything = (hooks: Hooks): Effect.Effect<OpenStore> =>
       load: (namespace, runId) => Effect.suspend(() => current.load(namespace, runId)),
       loadOpen: (namespace, runId, paths) => Effect.suspend(() => current.loadOpen(namespace, runId, paths)),
       findEffect: (key) => Effect.suspend(() => current.findEffect(key)),
+      loadSignals: (namespace, runId, names) => Effect.suspend(() => current.loadSignals(namespace, runId, names)),
+      send: (signal) => Effect.suspend(() => (current === plain ? writes.send(signal) : current.send(signal))),
       createRun: (run) => Effect.suspend(() => current.createRun(run)),
       commit: (batch) => Effect.suspend(() => (current === plain ? writes.commit(batch) : current.commit(batch))),
     }
@@ -110,6 +122,9 @@ export const withEverything = (hooks: Hooks): Harness => ({
   features: ["second", "ownClock", "failAfter", "unsafeInteger", "unreadable"],
 })
 
+/** What may make a run claimable. */
+export type Act = "createRun" | "unpark" | "releaseWorker" | "answer" | "send" | "requestCancel"
+
 /** How a driver tells of what became claimable; a mutant replaces one of them. */
 export interface Calls {
   /** Stands around a call that may make a run claimable. `made` says whether its result did. */
@@ -117,7 +132,7 @@ export interface Calls {
     call: Effect.Effect<A, StoreError>,
     made: (result: A) => boolean,
     tell: Effect.Effect<void>,
-    act: "createRun" | "unpark" | "releaseWorker" | "answer",
+    act: Act,
   ) => Effect.Effect<A, StoreError>
   /** What a call tells that dies before it was done. */
   readonly dead: (tell: Effect.Effect<void>) => Effect.Effect<void>
@@ -148,9 +163,29 @@ export const withWakeUps = ({ dead, telling }: Calls): Harness => ({
         Effect.flatMap((leases) => Effect.forEach(leases, (lease) => memory.findRun(lease.namespace, lease.runId))),
         Effect.map((rows) => rows.some((row) => row?.status === "running")),
       )
+    /** Tells of a call if the run was not claimable before it, and is after it. */
+    const waking = <A>(
+      namespace: string,
+      runId: string,
+      call: Effect.Effect<A, StoreError>,
+      act: Act,
+    ): Effect.Effect<A, StoreError> =>
+      Effect.gen(function* () {
+        const before = yield* memory.findRun(namespace, runId)
+        const told = Effect.gen(function* () {
+          const result = yield* call
+          return { result, after: yield* memory.findRun(namespace, runId) }
+        })
+        const woke = ({ after }: { readonly after: RunRow | null }) =>
+          after?.status === "pending" && before?.status !== "pending"
+        return (yield* dying(telling(told, woke, tell, act))).result
+      })
     const driver: CheckpointDriver = {
       ...memory,
       capabilities: { ...memory.capabilities, notify: true },
+      send: (signal) => waking(signal.namespace, signal.runId, memory.send(signal), "send"),
+      requestCancel: (namespace, runId, reason) =>
+        waking(namespace, runId, memory.requestCancel(namespace, runId, reason), "requestCancel"),
       createRun: (run) => dying(telling(memory.createRun(run), ({ created }) => created, tell, "createRun")),
       unpark: (namespace, runId) => dying(telling(memory.unpark(namespace, runId), (done) => done, tell, "unpark")),
       answer: (given) => dying(telling(memory.answer(given), (done) => done, tell, "answer")),

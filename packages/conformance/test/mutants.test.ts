@@ -8,6 +8,7 @@ import { faithful, lostAfter, onTestClock, toldInTime, withEverything, withWakeU
 import { answerMutants } from "./mutants/answers.js"
 import { claimMutants } from "./mutants/claims.js"
 import { commitMutants } from "./mutants/commits.js"
+import { inboxMutants } from "./mutants/inbox.js"
 import { leaseMutants } from "./mutants/leases.js"
 import { openMutants } from "./mutants/open.js"
 import { releaseMutants } from "./mutants/releases.js"
@@ -25,6 +26,7 @@ const mutants = [
   ...rowMutants,
   ...openMutants,
   ...answerMutants,
+  ...inboxMutants,
 ]
 
 const named = (title: string): Case => {
@@ -53,7 +55,7 @@ describe("the kit catches a driver in which", () => {
 })
 
 /** A call that dies after its second statement has done half of its work. */
-const dyingHalfway = <M extends "commit" | "claim" | "releaseWorker" | "answer">(
+const dyingHalfway = <M extends "commit" | "claim" | "releaseWorker" | "answer" | "send">(
   method: M,
   half: (driver: CheckpointDriver) => CheckpointDriver[M],
 ): Partial<Hooks> => ({
@@ -160,7 +162,7 @@ describe("the mutants", () => {
     const titles = [...mutants, ...wakeUpMutants, ...transactionMutants].map(({ caughtBy }) => caughtBy)
     titles.push(...broken.map(([, caughtBy]) => caughtBy))
     const laws = new Set(titles.map((title) => title.split(":")[0]))
-    expect(laws.size).toBe(21)
+    expect(laws.size).toBe(26)
     expect(mutants.length).toBeGreaterThan(100)
     expect(new Set(mutants.map(({ fault }) => fault)).size).toBe(mutants.length)
   })

@@ -29,6 +29,7 @@ export {
   InvalidValue,
   LeaseLost,
   NotPerformed,
+  RunCanceled,
   RunConflict,
   RunFailed,
   RunNotFound,
@@ -47,12 +48,14 @@ export type {
   EffectRecord,
   EffectState,
   FailureRecord,
+  HeldLease,
   Lease,
   OpenState,
   ParkRecord,
   RunRecord,
   RunState,
   RunStatus,
+  SignalRecord,
   StepRecord,
 } from "./model/Records.js"
 export { planFormat, type PlanEffect, type PlanNode, type PlanOperation } from "./model/Plan.js"
@@ -61,19 +64,23 @@ export type { Capabilities } from "./store/Capabilities.js"
 export type {
   AnswerRow,
   AttemptRow,
+  CancelResult,
   CheckpointDriver,
   ClaimRequest,
   CommitResult,
   CommitRows,
   EffectWrite,
   LoadedRows,
+  LoadedSignals,
   NewRunRow,
+  NewSignalRow,
   OpenRows,
   OutcomeRow,
   ParkedPage,
   ParkedRow,
   RunPatch,
   RunRow,
+  SendResult,
   TransactionAccess,
   TransactionEnd,
   TransactionLimits,
@@ -99,6 +106,16 @@ export {
   type StartOptions,
 } from "./runtime/Cairn.js"
 export type { AnswerOptions, OutcomeAnswer, ParkedOptions, ParkedRun, UnknownOperation } from "./runtime/Answers.js"
+export type { CancelOptions } from "./runtime/Cancel.js"
 export { faultPoints, Faults, type FaultPoint, type FaultSite, type FaultsService } from "./runtime/Faults.js"
-export { WorkerMetrics } from "./runtime/WorkerMetrics.js"
+export { WorkerMetrics, WriteBehindMetrics } from "./runtime/WorkerMetrics.js"
 export { Worker, type WorkerOptions } from "./runtime/Worker.js"
+export type { Durability } from "./dsl/Definition.js"
+export {
+  RunQueue,
+  WriteBehind,
+  type Bufferable,
+  type CommitLog,
+  type Refusal,
+  type WriteBehindOptions,
+} from "./runtime/WriteBehind.js"

@@ -28,7 +28,7 @@ const commitAll = (driver: CheckpointDriver, lease: Lease, steps: number) =>
     for (let base = 0; base < steps;) {
       const { attempts: _, run, ...rest } = stepCommit(lease, base)
       const commit = { ...rest, run: { ...run, failure: null, parked: null }, attempts: [] }
-      const sent = yield* Effect.either(store.commit(commit))
+      const sent = yield* Effect.either(Effect.flatMap(store.commit([commit]), ([result]) => result!))
       if (Either.isRight(sent)) base++
       else if (sent.left._tag === "StoreError" && sent.left.isRetryable) resent++
       else return yield* sent.left

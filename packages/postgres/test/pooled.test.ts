@@ -4,6 +4,7 @@ import { PostgresDriver, type PostgresStoreOptions } from "@cairn/postgres"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { afterAll, beforeAll } from "vitest"
+import { openDatabase } from "../src/internal/openDatabase.js"
 import { freshSchema, query, useDatabase } from "./internal/database.js"
 import { pgBouncer } from "./internal/pgbouncer.js"
 import { newRun } from "./internal/rows.js"
@@ -75,6 +76,42 @@ describe("a transaction-mode pooler", () => {
       const woken = new Promise<string>((resolve) => hearer.onWakeUp!(() => resolve("woken")))
       yield* sender.createRun(newRun("heard"))
       expect(yield* Effect.promise(() => woken)).toBe("woken")
+    }),
+  )
+
+  it.scopedLive("that knows no names has each statement sent in full from its first refusal on", () =>
+    Effect.gen(function* () {
+      const options = { url: pooledUrl, listen: false, schema: "pooled", maxConnections: 8 }
+      const drivers = [yield* PostgresDriver.make(options), yield* PostgresDriver.make(options)]
+      for (let round = 0; round < 20; round++) {
+        const runs = Array.from({ length: 8 }, (_, n) => newRun(`named ${round} ${n}`))
+        const made = yield* Effect.forEach(runs, (run, n) => drivers[n % 2]!.createRun(run), {
+          concurrency: "unbounded",
+        })
+        expect(made.every(({ created }) => created)).toBe(true)
+        const found = yield* Effect.forEach(runs, (run, n) => drivers[n % 2]!.findRun(run.namespace, run.runId), {
+          concurrency: "unbounded",
+        })
+        expect(found.every((row) => row !== null)).toBe(true)
+      }
+    }),
+  )
+
+  it.scopedLive("is not there: statements are parsed once a connection", () =>
+    Effect.gen(function* () {
+      const schema = yield* freshSchema(database)
+      const { client, database: direct } = yield* openDatabase({
+        url: database.url,
+        schema,
+        listen: false,
+        maxConnections: 1,
+      })
+      const text = "select $1::int as n"
+      for (const n of [1, 2, 3]) expect(yield* direct.query("test", { text, params: [n] })).toEqual([{ n }])
+      const names = yield* client.unsafe(
+        "select (generic_plans + custom_plans)::int as used from pg_prepared_statements where statement = 'select $1::int as n'",
+      )
+      expect(names).toEqual([{ used: 3 }])
     }),
   )
 })

@@ -40,8 +40,8 @@ describe("the schema", () => {
       yield* open
       const columns = yield* columnsOf
       const indexes = yield* indexesOf
-      expect(new Set(columns.map(({ table }) => table)).size).toBe(6)
-      expect(indexes).toHaveLength(11)
+      expect(new Set(columns.map(({ table }) => table)).size).toBe(8)
+      expect(indexes).toHaveLength(14)
       const lines = [
         ...columns.map(({ collation, column, required, table, type }) =>
           [`${table}.${column}`, type, ...(collation === null ? [] : [`collate ${collation}`])]

@@ -5,6 +5,8 @@ const meanings = {
   "40001": "Busy",
   "40P01": "Busy",
   "55P03": "Busy",
+  "26000": "Busy",
+  "42P05": "Busy",
   "57014": "Unavailable",
   "25P03": "Unavailable",
   "25P04": "Unavailable",

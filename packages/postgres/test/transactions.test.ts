@@ -278,8 +278,8 @@ describe("a lost connection", () => {
       const store = fromDriver(driver)
       const { updatedAt } = yield* store.findRun("test", "a")
       expect(
-        yield* store.commit({ ...commit, run: { ...commit.run, failure: null, parked: null }, attempts: [] }),
-      ).toBe(updatedAt)
+        yield* store.commit([{ ...commit, run: { ...commit.run, failure: null, parked: null }, attempts: [] }]),
+      ).toMatchObject([{ _tag: "Right", right: updatedAt }])
       expect((yield* driver.load("test", "a"))!.steps).toHaveLength(1)
     }),
   )

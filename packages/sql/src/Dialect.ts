@@ -34,6 +34,9 @@ export interface Dialect {
   /** The placeholder at a position, counted from 1. Default: `?`; then values are bound by their order in the text. */
   readonly placeholder: (position: number) => string
 
+  /** A text that no database has given before. */
+  readonly newId: string
+
   /** The database's clock in whole milliseconds since 1970, read when the statement runs and not when it began (D8). */
   readonly now: string
 

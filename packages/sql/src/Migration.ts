@@ -21,7 +21,9 @@ import {
   migrationTable,
   names,
   runTable,
+  signalTable,
   stepTable,
+  storeTable,
   workerTable,
 } from "./tables.js"
 
@@ -38,9 +40,10 @@ const migrations: ReadonlyArray<NumberedMigration> = [
     name: "first tables",
     statements: (dialect) => [
       ...dialect.beforeTables,
-      ...[migrationTable, runTable, stepTable, effectTable, attemptTable, workerTable].map((table) =>
-        createTable(dialect, table),
+      ...[migrationTable, runTable, stepTable, effectTable, attemptTable, signalTable, workerTable, storeTable].map(
+        (table) => createTable(dialect, table),
       ),
+      `insert into ${dialect.table("store")} (store_id) values (${dialect.newId})`,
       ...createIndexes(dialect),
     ],
   },

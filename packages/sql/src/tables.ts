@@ -5,7 +5,7 @@
  */
 import type { Dialect } from "./Dialect.js"
 
-export type TableName = "run" | "step" | "effect" | "attempt" | "worker" | "migration"
+export type TableName = "run" | "step" | "effect" | "attempt" | "signal" | "worker" | "store" | "migration"
 
 /** `json` is text that the database must not touch. */
 export type ColumnType = "text" | "integer" | "json"
@@ -60,6 +60,8 @@ export const runTable: Table = {
     orNull(integer("wakeAt")),
     integer("inbox"),
     integer("recoveries"),
+    orNull(integer("cancelAt")),
+    orNull(text("cancelReason")),
     integer("createdAt"),
     integer("updatedAt"),
     text("inputHash"),
@@ -123,11 +125,34 @@ export const attemptTable: Table = {
   ],
 }
 
+/** What was sent to a run. `consumedBy` is the path of the step that took it: the row stays, so that its id stays known. */
+export const signalTable: Table = {
+  name: "signal",
+  key: ["namespace", "run_id", "signal_id"],
+  columns: [
+    ...runKey,
+    text("signalId"),
+    text("name"),
+    text("payloadHash"),
+    integer("position"),
+    integer("sentAt"),
+    orNull(text("consumedBy")),
+    orNull(json("payload")),
+  ],
+}
+
 /** One row a worker: a heartbeat writes here, and no run row is touched. */
 export const workerTable: Table = {
   name: "worker",
   key: ["worker_id"],
   columns: [text("workerId"), integer("until")],
+}
+
+/** One row: which database this is. */
+export const storeTable: Table = {
+  name: "store",
+  key: ["store_id"],
+  columns: [text("storeId")],
 }
 
 export const migrationTable: Table = {
@@ -186,6 +211,7 @@ const indexes: ReadonlyArray<Index> = [
   },
   { name: "run_running", table: "run", on: "namespace, lease_owner", where: "status = 'running'" },
   { name: "run_parked", table: "run", on: "namespace, run_id", where: "status = 'review'" },
+  { name: "signal_waiting", table: "signal", on: "namespace, run_id, position", where: "consumed_by is null" },
   { name: "run_owned", table: "run", on: "lease_owner", where: "lease_owner is not null" },
 ]
 

@@ -79,8 +79,8 @@ describe("the printed migration", () => {
   it("is a transaction a version, with everything before the tables and the row that records it", () => {
     const lines = migrationScript(numberedDialect).split(";\n")
     expect(lines.slice(0, 2)).toEqual(["begin", 'create schema "store"'])
-    expect(lines.filter((line) => line.startsWith("create table"))).toHaveLength(6)
-    expect(lines.filter((line) => line.startsWith("create index"))).toHaveLength(5)
+    expect(lines.filter((line) => line.startsWith("create table"))).toHaveLength(8)
+    expect(lines.filter((line) => line.startsWith("create index"))).toHaveLength(6)
     expect(lines.at(-2)).toBe(
       `insert into "store"."migration" (version, name, applied_at) values (1, 'first tables', clock_ms())`,
     )

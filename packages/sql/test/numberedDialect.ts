@@ -8,6 +8,7 @@ export const numberedDialect: Dialect = {
   types: { text: 'text collate "C"', integer: "bigint", json: "json" },
   tableOptions: "",
   placeholder: (position) => `$${position}`,
+  newId: "new_id()",
   now: "clock_ms()",
   rows: (columns, _count, place) => {
     const casts = { text: "text", integer: "bigint", json: "text" } as const

@@ -1,12 +1,12 @@
 /** What an idle worker asks of its file. */
-import { CheckpointStore, fromDriver, Worker, Workflow } from "@cairn/core"
+import { Cairn, CheckpointStore, fromDriver, Worker, Workflow } from "@cairn/core"
 import type { SqliteClient } from "@effect/sql-sqlite-node/SqliteClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Schema, TestClock, TestContext } from "effect"
 import { openDatabase } from "../src/internal/openDatabase.js"
 import { makeSqliteDatabase } from "../src/internal/sqliteDatabase.js"
-import { driverOver } from "../src/SqliteDriver.js"
+import { driverOver, SqliteDriver } from "../src/SqliteDriver.js"
 import { temporaryFile } from "./internal/temporaryFile.js"
 
 const idle = Workflow.make("idle", { version: 1, input: Schema.Null }).compile()
@@ -32,30 +32,67 @@ const settled = (sent: ReadonlyArray<string>) =>
     }
   })
 
+/** The statements of so many seconds of virtual time. */
+const during = (sent: Array<string>, seconds: number) =>
+  Effect.gen(function* () {
+    sent.length = 0
+    for (let second = 0; second < seconds; second++) {
+      yield* TestClock.adjust("1 second")
+      yield* settled(sent)
+    }
+    return [...sent]
+  })
+
 describe("an idle worker", () => {
-  it.scopedLive("with the usual settings sends 84 statements a minute, and writes in its six heartbeats only", () =>
-    Effect.gen(function* () {
-      const filename = yield* temporaryFile
-      const watched = watching((yield* openDatabase({ filename })).client)
-      const { sent } = watched
-      const driver = driverOver(makeSqliteDatabase(watched.client, { busyTimeoutMs: 1_000 }), filename)
-      yield* Effect.gen(function* () {
-        yield* Layer.build(
-          Worker.layer({ workflows: [idle] }).pipe(Layer.provide(Layer.succeed(CheckpointStore, fromDriver(driver)))),
-        )
-        yield* settled(sent)
-        sent.length = 0
-        for (let second = 0; second < 60; second++) {
-          yield* TestClock.adjust("1 second")
-          yield* settled(sent)
-        }
-        // A look each second, and a heartbeat of four statements every ten seconds.
-        expect(sent).toHaveLength(60 + 6 * 4)
-        expect(sent.filter((text) => text === "begin immediate")).toHaveLength(6)
-        expect(
-          sent.filter((text) => /^(insert|update|delete)|\b(insert into|update cairn|delete from)\b/.test(text)),
-        ).toHaveLength(6)
-      }).pipe(Effect.scoped, Effect.provide(TestContext.TestContext))
-    }),
+  it.scopedLive(
+    "with the usual settings sends at most 64 statements a minute, and writes six times",
+    () =>
+      Effect.gen(function* () {
+        const filename = yield* temporaryFile
+        const watched = watching((yield* openDatabase({ filename })).client)
+        const driver = driverOver(makeSqliteDatabase(watched.client, { busyTimeoutMs: 1_000 }), filename)
+        yield* Effect.gen(function* () {
+          yield* Layer.build(
+            Worker.layer({ workflows: [idle] }).pipe(Layer.provide(Layer.succeed(CheckpointStore, fromDriver(driver)))),
+          )
+          yield* during(watched.sent, 60)
+          const sent = yield* during(watched.sent, 60)
+          const beats = sent.filter((text) => text === "begin immediate").length
+          const looks = sent.filter((text) => text.startsWith("with wanted")).length
+          // A look every 1.5 to 2 seconds; and every ten seconds one of them comes after a heartbeat of four statements.
+          expect(sent).toHaveLength(looks + beats * 4)
+          expect(looks).toBeGreaterThanOrEqual(29)
+          expect(looks).toBeLessThanOrEqual(40)
+          expect(beats).toBe(6)
+          expect(
+            sent.filter((text) => /^(insert|update|delete)|\b(insert into|update cairn|delete from)\b/.test(text)),
+          ).toHaveLength(beats)
+        }).pipe(Effect.scoped, Effect.provide(TestContext.TestContext))
+      }),
+    60_000,
+  )
+
+  it.scopedLive(
+    "that may pause for a minute sends at most 10, and finds within it what another process has started",
+    () =>
+      Effect.gen(function* () {
+        const filename = yield* temporaryFile
+        const watched = watching((yield* openDatabase({ filename })).client)
+        const driver = driverOver(makeSqliteDatabase(watched.client, { busyTimeoutMs: 1_000 }), filename)
+        const other = fromDriver(yield* SqliteDriver.make({ filename }))
+        yield* Effect.gen(function* () {
+          yield* Layer.build(
+            Worker.layer({ workflows: [idle], maxPollInterval: "1 minute" }).pipe(
+              Layer.provide(Layer.succeed(CheckpointStore, fromDriver(driver))),
+            ),
+          )
+          yield* during(watched.sent, 120)
+          expect((yield* during(watched.sent, 60)).length).toBeLessThanOrEqual(10)
+          const handle = yield* Effect.provideService(Cairn.start(idle, null), CheckpointStore, other)
+          yield* during(watched.sent, 60)
+          expect((yield* handle.poll).status).toBe("completed")
+        }).pipe(Effect.scoped, Effect.provide(TestContext.TestContext))
+      }),
+    60_000,
   )
 })

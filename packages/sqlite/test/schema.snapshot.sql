@@ -51,6 +51,8 @@ CREATE TABLE cairn_run (
   wake_at integer,
   inbox integer not null,
   recoveries integer not null,
+  cancel_at integer,
+  cancel_reason text,
   created_at integer not null,
   updated_at integer not null,
   input_hash text not null,
@@ -60,6 +62,19 @@ CREATE TABLE cairn_run (
   parked text,
   input text,
   primary key (namespace, run_id)
+) strict;
+
+CREATE TABLE cairn_signal (
+  namespace text not null,
+  run_id text not null,
+  signal_id text not null,
+  name text not null,
+  payload_hash text not null,
+  position integer not null,
+  sent_at integer not null,
+  consumed_by text,
+  payload text,
+  primary key (namespace, run_id, signal_id)
 ) strict;
 
 CREATE TABLE cairn_step (
@@ -74,6 +89,11 @@ CREATE TABLE cairn_step (
   committed_at integer not null,
   result text,
   primary key (namespace, run_id, path)
+) strict;
+
+CREATE TABLE cairn_store (
+  store_id text not null,
+  primary key (store_id)
 ) strict;
 
 CREATE TABLE cairn_worker (
@@ -91,3 +111,5 @@ CREATE INDEX cairn_run_pending on cairn_run (namespace, updated_at) where status
 CREATE INDEX cairn_run_running on cairn_run (namespace, lease_owner) where status = 'running';
 
 CREATE INDEX cairn_run_timed on cairn_run (namespace, wake_at) where status in ('sleeping', 'waiting') and wake_at is not null;
+
+CREATE INDEX cairn_signal_waiting on cairn_signal (namespace, run_id, position) where consumed_by is null;

@@ -15,7 +15,7 @@ describe("the schema", () => {
       const objects = yield* client.unsafe<{ readonly sql: string }>(
         "select sql from sqlite_master where sql is not null order by type desc, name",
       )
-      expect(objects).toHaveLength(11)
+      expect(objects).toHaveLength(14)
       const text = objects.map(({ sql }) => `${sql};\n`).join("\n")
       yield* Effect.promise(() => expect(text).toMatchFileSnapshot(snapshot))
     }),
@@ -23,7 +23,7 @@ describe("the schema", () => {
 })
 
 // The names of the tables and of every alias that the statements give them.
-const scanOfTable = /^SCAN (?:cairn_\w+|run|step|record|effect|owner|claimer)\b/
+const scanOfTable = /^SCAN (?:cairn_\w+|run|step|record|effect|signal|owner|claimer)\b/
 
 describe("query plans", () => {
   it.scopedLive("every statement reaches every table through an index", () =>

@@ -16,6 +16,7 @@ import {
   everything,
   fresh,
   intent,
+  leaseOf,
   liveWorker,
   longLeaseMs,
   only,
@@ -233,10 +234,7 @@ const beatAgain: Case = {
     Effect.gen(function* () {
       const { worker, row, lease } = yield* abandoned(bench)
       const beat = yield* bench.driver.beat(worker, longLeaseMs)
-      assert.deepEqual(
-        beat.leases.map((one) => ({ ...one })),
-        [lease],
-      )
+      assert.deepEqual(beat.leases.map(leaseOf), [lease])
       assert.deepEqual(yield* claim(bench, yield* liveWorker(bench)), [])
       assert.deepEqual(yield* rowOf(bench, row), row)
     }),

@@ -59,10 +59,12 @@ const allTables: Case = {
           failure: '{"kind":"undeclared"}',
           parked: '{"reason":"OutputInvalid"}',
           release: false,
+          seenInbox: 0,
         },
+        consumes: [],
       }
       const at = yield* committed(bench, write)
-      const { wakeInMs: _, release: __, ...columns } = write.run
+      const { wakeInMs: _, release: __, seenInbox: ___, ...columns } = write.run
       assert.deepEqual(yield* everything(bench, row), {
         run: { ...row, ...columns, seq: 1, wakeAt: at + 700_000, updatedAt: at },
         steps: [{ ...charged, committedAt: at }],

@@ -65,6 +65,8 @@ const newRow: Case = {
           wakeAt: null,
           inbox: 0,
           recoveries: 0,
+          cancelAt: null,
+          cancelReason: null,
           createdAt: run.createdAt,
           updatedAt: run.createdAt,
         },
@@ -99,6 +101,67 @@ const existingRow: Case = {
     }),
 }
 
+const manyAtOnce: Case = {
+  law: "D1",
+  title: "D1: of many runs that are created at once each is created or found, in the order of the batch",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const { row } = yield* underWay(bench)
+      const before = yield* everything(bench, row)
+      const fresh70 = Array.from({ length: 70 }, (_, n) => newRun(bench, { runId: fresh("run"), input: `${n}` }))
+      const known = newRun(bench, { runId: row.runId, workflow: "other", input: '"other"', inputHash: "other" })
+      const given = [...fresh70.slice(0, 30), known, ...fresh70.slice(30)]
+      const results = yield* bench.driver.createRuns(given)
+      assert.equal(results.length, given.length)
+      for (const [index, { created, run }] of results.entries()) {
+        assert.equal(run.runId, given[index]!.runId, "the results do not stand in the order of the batch")
+        assert.equal(created, index !== 30)
+        if (index !== 30) assert.deepEqual({ ...run }, yield* rowOf(bench, run))
+      }
+      assert.deepEqual({ ...results[30]!.run }, before.run)
+      assert.deepEqual(yield* everything(bench, row), before, "a run that was there already was changed")
+      assert.deepEqual(yield* bench.driver.createRuns([]), [])
+    }),
+}
+
+const twiceInOneBatch: Case = {
+  law: "D1",
+  title: "D1: of two runs of one id in one batch the first is created, and both get its row",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const runId = fresh("run")
+      const [first, second] = yield* bench.driver.createRuns([
+        newRun(bench, { runId, input: '"first"' }),
+        newRun(bench, { runId, input: '"second"' }),
+      ])
+      assert.deepEqual([first!.created, second!.created], [true, false])
+      assert.deepEqual([first!.run.input, second!.run.input], ['"first"', '"first"'])
+      assert.equal((yield* rowOf(bench, { namespace: bench.namespace, runId })).input, '"first"')
+    }),
+}
+
+const overlappingBatches: Case = {
+  law: "D1",
+  title: "D1: batches that overlap, in any order and through any connection, create each run once",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const runs = Array.from({ length: 40 }, () => newRun(bench, { runId: fresh("run") }))
+      const batches = yield* Effect.forEach(
+        Array.from({ length: 8 }, (_, n) => n),
+        (n) => connection(bench, n).createRuns(n % 2 === 0 ? runs : [...runs].reverse()),
+        { concurrency: "unbounded" },
+      )
+      for (const { runId } of runs) {
+        const told = batches.flat().filter((result) => result.run.runId === runId)
+        assert.equal(told.length, 8)
+        assert.equal(told.filter(({ created }) => created).length, 1, "a run has more than one creator, or none")
+      }
+    }),
+}
+
 const namespacesApart: Case = {
   law: "D1",
   title: "D1: one run id in two namespaces is two runs",
@@ -115,4 +178,12 @@ const namespacesApart: Case = {
     }),
 }
 
-export const createCases: ReadonlyArray<Case> = [twentyCreators, newRow, existingRow, namespacesApart]
+export const createCases: ReadonlyArray<Case> = [
+  twentyCreators,
+  newRow,
+  existingRow,
+  manyAtOnce,
+  twiceInOneBatch,
+  overlappingBatches,
+  namespacesApart,
+]

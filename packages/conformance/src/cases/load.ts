@@ -21,6 +21,7 @@ import {
   newRun,
   openOf,
   rowOf,
+  signal,
   step,
   underWay,
 } from "../internal/bench.js"
@@ -122,6 +123,9 @@ const absent: Case = {
         assert.equal(yield* driver.findEffect({ ...place, path: "first" }), null)
         assert.equal(yield* driver.findEffect({ ...place, generation: 1 }), null)
         assert.equal(yield* driver.unpark(row.namespace, runId), false)
+        assert.equal(yield* driver.loadSignals(row.namespace, runId, ["s"]), null)
+        assert.deepEqual(yield* driver.send(signal(bench, { runId })), { _tag: "Missing" })
+        assert.equal(yield* driver.requestCancel(row.namespace, runId, null), "Missing")
       }
       assert.notEqual(yield* driver.findEffect(place), null)
       assert.equal((yield* driver.createRun(newRun(bench, { runId }))).created, true)
@@ -177,6 +181,8 @@ const unreadable: Case = {
       assertStoreError("load", yield* Effect.exit(driver.load(row.namespace, row.runId)))
       assertStoreError("loadOpen", yield* Effect.exit(driver.loadOpen(row.namespace, row.runId, ["kept"])))
       const place = { namespace: row.namespace, runId: row.runId, path: "kept", generation: 0 }
+      assertStoreError("loadSignals", yield* Effect.exit(driver.loadSignals(row.namespace, row.runId, ["s"])))
+      assertStoreError("send", yield* Effect.exit(driver.send(signal(bench, { runId: row.runId }))))
       assertStoreError("findEffect", yield* Effect.exit(driver.findEffect(place)))
       assertStoreError("createRun", yield* Effect.exit(driver.createRun(newRun(bench, { runId: row.runId }))))
       assertStoreError("commit", yield* Effect.exit(driver.commit([commitOf(lease, 1)])))

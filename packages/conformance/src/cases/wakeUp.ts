@@ -1,6 +1,6 @@
 /** D18: who waits hears of what can be claimed, in time, and of nothing else. */
 import assert from "node:assert/strict"
-import type { CheckpointDriver, NewRunRow } from "@cairn/core"
+import type { CheckpointDriver, NewRunRow, RunPatch, RunRow } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -19,6 +19,7 @@ import {
   newRun,
   only,
   request,
+  signal,
   underWay,
   type Bench,
 } from "../internal/bench.js"
@@ -128,6 +129,46 @@ const answers: Case = {
     }),
 }
 
+/** A run at rest that another connection's act makes claimable. */
+const wakes =
+  (what: string, rest: Partial<RunPatch>, act: (bench: Bench, row: RunRow) => Effect.Effect<unknown, unknown>) =>
+  (bench: Bench) =>
+    Effect.gen(function* () {
+      const hearer = hearerOf(bench)
+      const ear = yield* listening(bench)
+      const { row, lease } = yield* claimed(bench)
+      yield* moved(bench, lease, 0, rest)
+      const worker = fresh("worker")
+      yield* hearer.beat(worker, longLeaseMs)
+      yield* ear.hears(1, "the run's creation")
+      const acting = yield* Effect.fork(act(bench, row))
+      yield* ear.hears(1, what)
+      const taken = only(yield* hearer.claim(request(bench, worker)), `the claim of who heard of ${what}`)
+      assert.equal(taken.runId, row.runId)
+      yield* Fiber.join(acting)
+      yield* ear.hearsNoMore(what)
+    })
+
+const sends: Case = {
+  law: "D18",
+  title:
+    "D18: a run that waits and is sent a signal is heard of on the other connection, and can be claimed there at once",
+  needs: ["wakeUps"],
+  run: wakes("a signal", { status: "waiting", wakeInMs: longLeaseMs }, (bench, { runId }) =>
+    bench.driver.send(signal(bench, { runId })),
+  ),
+}
+
+const cancels: Case = {
+  law: "D18",
+  title:
+    "D18: a run that sleeps and is to be canceled is heard of on the other connection, and can be claimed there at once",
+  needs: ["wakeUps"],
+  run: wakes("a cancel", { status: "sleeping", wakeInMs: longLeaseMs }, (bench, { namespace, runId }) =>
+    bench.driver.requestCancel(namespace, runId, null),
+  ),
+}
+
 const releases: Case = {
   law: "D18",
   title: "D18: a worker that gives up running runs is heard of on the other connection, which can claim them all",
@@ -166,6 +207,11 @@ const forNothing: Case = {
         "a start that found its run": driver.createRun(newRun(bench, { runId: row.runId })),
         "an unpark of a run that was not parked": driver.unpark(row.namespace, row.runId),
         "an unpark of no run": driver.unpark(row.namespace, fresh("run")),
+        "a signal to a running run": driver.send(signal(bench, { runId: row.runId })),
+        "a signal to a run that sleeps": driver.send(signal(bench, { runId: slept.row.runId })),
+        "a signal to no run": driver.send(signal(bench, { runId: fresh("run") })),
+        "a cancel of a running run": driver.requestCancel(row.namespace, row.runId, null),
+        "a second cancel of it": driver.requestCancel(row.namespace, row.runId, null),
         "a heartbeat": driver.beat(worker, longLeaseMs),
         "a commit": committed(bench, commitOf(lease, 0)),
         "the end of a run": moved(bench, lease, 1, { status: "completed" }),
@@ -220,4 +266,13 @@ const failing: Case = {
     }),
 }
 
-export const wakeUpCases: ReadonlyArray<Case> = [starts, unparks, answers, releases, forNothing, failing]
+export const wakeUpCases: ReadonlyArray<Case> = [
+  starts,
+  unparks,
+  answers,
+  sends,
+  cancels,
+  releases,
+  forNothing,
+  failing,
+]

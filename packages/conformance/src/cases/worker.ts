@@ -26,7 +26,7 @@ import {
 
 const leasesOf = (bench: Bench, worker: string) =>
   Effect.map(bench.driver.beat(worker, longLeaseMs), ({ leases }) =>
-    leases.map((lease) => ({ ...lease })).sort((a, b) => (a.claimToken < b.claimToken ? -1 : 1)),
+    leases.map(leaseOf).sort((a, b) => (a.claimToken < b.claimToken ? -1 : 1)),
   )
 
 /** A live worker still claims: its lease was not ended by what failed. */

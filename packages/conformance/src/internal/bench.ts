@@ -10,6 +10,7 @@ import type {
   Lease,
   LoadedRows,
   NewRunRow,
+  NewSignalRow,
   OpenRows,
   RunPatch,
   RunRow,
@@ -167,6 +168,7 @@ export const patch = (over: Partial<RunPatch> = {}): RunPatch => ({
   failure: null,
   parked: null,
   release: false,
+  seenInbox: null,
   ...over,
 })
 
@@ -209,6 +211,16 @@ export const attempt = (path: string, over: Partial<AttemptWrite> = {}): Attempt
   ...over,
 })
 
+/** A signal to a run of the case, under an id that nobody has used. */
+export const signal = (bench: Bench, over: Partial<NewSignalRow> & Pick<NewSignalRow, "runId">): NewSignalRow => ({
+  namespace: bench.namespace,
+  signalId: fresh("signal"),
+  name: "approved",
+  payload: '{"by":"ada"}',
+  payloadHash: "signal-hash",
+  ...over,
+})
+
 /** A commit that adds one step, unless told otherwise. */
 export const commitOf = (
   lease: Lease,
@@ -221,6 +233,7 @@ export const commitOf = (
   steps: [step(`step-${base + 1}`, base + 1)],
   effects: [],
   attempts: [],
+  consumes: [],
   ...over,
   run: patch(over.run),
 })

@@ -20,9 +20,12 @@ const transacting = (transact: CheckpointDriver["transact"], paths: Set<string>)
 /** The same driver; the paths of each batch are added to `paths`, also of what is refused: it must not be found. */
 export const notingPaths = (driver: CheckpointDriver, paths: Set<string>): CheckpointDriver => ({
   capabilities: driver.capabilities,
+  storeId: driver.storeId,
   now: driver.now,
   createRun: (run) => driver.createRun(run),
+  createRuns: (runs) => driver.createRuns(runs),
   findRun: (namespace, runId) => driver.findRun(namespace, runId),
+  findRuns: (keys) => driver.findRuns(keys),
   load: (namespace, runId) => driver.load(namespace, runId),
   loadOpen: (namespace, runId, asked) => driver.loadOpen(namespace, runId, asked),
   claim: (request) => driver.claim(request),
@@ -33,6 +36,7 @@ export const notingPaths = (driver: CheckpointDriver, paths: Set<string>): Check
   recordOutcome: (outcome) => driver.recordOutcome(outcome),
   findEffect: (key) => driver.findEffect(key),
   beat: (workerId, leaseMs) => driver.beat(workerId, leaseMs),
+  leaseHasEnded: (workerId) => driver.leaseHasEnded(workerId),
   releaseWorker: (workerId) => driver.releaseWorker(workerId),
   unpark: (namespace, runId) => driver.unpark(namespace, runId),
   answer: (answer) => {
@@ -40,6 +44,9 @@ export const notingPaths = (driver: CheckpointDriver, paths: Set<string>): Check
     return driver.answer(answer)
   },
   listParked: (page) => driver.listParked(page),
+  send: (signal) => driver.send(signal),
+  loadSignals: (namespace, runId, names) => driver.loadSignals(namespace, runId, names),
+  requestCancel: (namespace, runId, reason) => driver.requestCancel(namespace, runId, reason),
   ...transacting(driver.transact, paths),
   ...(driver.onWakeUp === undefined ? {} : { onWakeUp: (listener: () => void) => driver.onWakeUp?.(listener) }),
 })

@@ -34,6 +34,29 @@ const creating: ReadonlyArray<Mutant> = [
   mutant("createRun resets seq of an existing run in its answer", "D1: creating a run again", (driver) => ({
     createRun: (run) => Effect.map(driver.createRun(run), (made) => ({ ...made, run: { ...made.run, seq: 0 } })),
   })),
+  mutant("createRuns gives what it created before what was there", "D1: of many runs", (driver) => ({
+    createRuns: (runs) =>
+      Effect.map(driver.createRuns(runs), (made) => made.toSorted((a, b) => Number(b.created) - Number(a.created))),
+  })),
+  mutant("createRuns says of every run that it created it", "D1: of many runs", (driver) => ({
+    createRuns: (runs) => Effect.map(driver.createRuns(runs), (made) => made.map((one) => ({ ...one, created: true }))),
+  })),
+  mutant("the last one of an id in a batch creates", "D1: of two runs of one id in one batch", (driver) => ({
+    createRuns: (runs) => Effect.map(driver.createRuns(runs.toReversed()), (made) => made.toReversed()),
+  })),
+  mutant("createRuns drops what stands in another batch", "D1: batches that overlap", (driver) => {
+    const seen = new Set<string>()
+    return {
+      createRuns: (runs) =>
+        Effect.gen(function* () {
+          const first = runs.filter((run) => !seen.has(keyOf(run)))
+          const again = runs.length > 20 && first.length < runs.length
+          for (const run of runs) seen.add(keyOf(run))
+          const made = yield* driver.createRuns(runs)
+          return again ? made.map((one) => ({ ...one, created: true })) : made
+        }),
+    }
+  }),
   mutant("createRun ignores the namespace", "D1: one run id in two namespaces", (driver) => {
     const homes = new Map<string, string>()
     return {
@@ -278,7 +301,7 @@ const batches: ReadonlyArray<Mutant> = [
     (driver) => ({
       commit: (batch) =>
         Effect.map(driver.commit(batch.slice(0, 100)), (results) =>
-          batch.map((_, n): CommitResult => results[n] ?? { _tag: "Committed", at: 0 }),
+          batch.map((_, n): CommitResult => results[n] ?? { _tag: "Committed", at: 0, status: "running" }),
         ),
     }),
   ),

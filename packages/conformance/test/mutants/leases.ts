@@ -16,6 +16,37 @@ const clock: ReadonlyArray<Mutant> = [
       },
     })),
   ),
+  mutant("a lease has ended when it is gone, not when it is over", "D8: a worker's lease has ended", (driver) =>
+    withWorkers(driver, (untils) => ({
+      leaseHasEnded: (workerId) => Effect.succeed(!untils.has(workerId)),
+    })),
+  ),
+  mutant("a worker that was released has a lease", "D8: a worker's lease has ended", (driver) => {
+    const beaten = new Set<string>()
+    return {
+      beat: (workerId, leaseMs) => {
+        if (leaseMs > 1_000) beaten.add(workerId)
+        return driver.beat(workerId, leaseMs)
+      },
+      leaseHasEnded: (workerId) => (beaten.has(workerId) ? Effect.succeed(false) : driver.leaseHasEnded(workerId)),
+    }
+  }),
+  mutant("runs that are looked for together lose their places", "D14: of many runs that are looked for", (driver) => ({
+    findRuns: (keys) => Effect.map(driver.findRuns(keys), (found) => found.filter((row) => row !== null)),
+  })),
+  mutant("runs are looked for in any namespace", "D14: of many runs that are looked for", (driver) => {
+    const homes = new Map<string, string>()
+    return {
+      findRuns: (keys) => {
+        for (const { namespace, runId } of keys) if (!homes.has(runId)) homes.set(runId, namespace)
+        return driver.findRuns(keys.map(({ runId }) => ({ namespace: homes.get(runId)!, runId })))
+      },
+    }
+  }),
+  mutant("each look at the store's id makes a new one", "D26: the store's id", () => {
+    let looks = 0
+    return { storeId: Effect.sync(() => `store-${++looks}`) }
+  }),
   mutant("a worker that never beat may claim", "D8: a worker that never beat", (driver) =>
     withWorkers(driver, (untils) => ({
       claim: (request) =>

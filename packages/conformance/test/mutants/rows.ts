@@ -115,11 +115,12 @@ const workers: ReadonlyArray<Mutant> = [
       beat: (workerId, leaseMs) =>
         Effect.map(driver.beat(workerId, leaseMs), (beat) => ({
           ...beat,
-          leases: (ever.get(workerId) ?? []).map(({ namespace, runId, fence, claimToken }) => ({
+          leases: (ever.get(workerId) ?? []).map(({ namespace, runId, fence, claimToken, inbox }) => ({
             namespace,
             runId,
             fence,
             claimToken: claimToken ?? "",
+            inbox,
           })),
         })),
     }

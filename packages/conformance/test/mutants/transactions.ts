@@ -48,7 +48,9 @@ export const withTransactions = (ends: Ends): Harness => ({
             return yield* Effect.failCause(ended.cause)
           }
           const { commit, value } = ended.value
-          const [result] = ends.commits ? yield* memory.commit([commit]) : [{ _tag: "Committed", at: 1 } as const]
+          const [result] = ends.commits
+            ? yield* memory.commit([commit])
+            : [{ _tag: "Committed", at: 1, status: commit.run.status } as const]
           if (ends.keeps(result!._tag === "Committed", true)) table.push(...staged)
           return { result: result!, value }
         })

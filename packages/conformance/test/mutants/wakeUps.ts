@@ -25,6 +25,8 @@ const early = (of: string): Calls => ({
 const created = "D18: a run that one connection creates"
 const unparked = "D18: a parked run that one connection unparks"
 const answered = "D18: a parked run that one connection answers"
+const sent = "D18: a run that waits and is sent"
+const canceled = "D18: a run that sleeps and is to be canceled"
 const released = "D18: a worker that gives up"
 const nothing = "D18: nothing is heard"
 const dies = "D18: a start or an unpark that dies"
@@ -43,6 +45,9 @@ export const wakeUpMutants: ReadonlyArray<WakeUpMutant> = [
   { fault: "an unpark is told to nobody", caughtBy: unparked, calls: lost("unpark") },
   { fault: "an unpark is told before it is committed", caughtBy: unparked, calls: early("unpark") },
   { fault: "an answer is told to nobody", caughtBy: answered, calls: lost("answer") },
+  { fault: "a signal is told to nobody", caughtBy: sent, calls: lost("send") },
+  { fault: "a signal is told before it is committed", caughtBy: sent, calls: early("send") },
+  { fault: "a cancel is told to nobody", caughtBy: canceled, calls: lost("requestCancel") },
   { fault: "a release is told to nobody", caughtBy: released, calls: lost("releaseWorker") },
   { fault: "a release is told before it is committed", caughtBy: released, calls: early("releaseWorker") },
   {

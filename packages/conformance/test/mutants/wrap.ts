@@ -143,6 +143,10 @@ export const rename = (driver: CheckpointDriver, over: Partial<Names>): Checkpoi
     releaseWorker: (workerId) => driver.releaseWorker(name.worker(workerId)),
     unpark: (namespace, runId) => driver.unpark(name.namespace(namespace), name.runId(runId)),
     answer: (given) => driver.answer(atPath(place(given))),
+    send: (signal) => driver.send(place(signal)),
+    loadSignals: (namespace, runId, names) => driver.loadSignals(name.namespace(namespace), name.runId(runId), names),
+    requestCancel: (namespace, runId, reason) =>
+      driver.requestCancel(name.namespace(namespace), name.runId(runId), reason),
   }
 }
 

@@ -2,7 +2,7 @@
 import type * as Effect from "effect/Effect"
 import type * as EffectScope from "effect/Scope"
 import type { YieldWrap } from "effect/Utils"
-import type { Node } from "../dsl/Definition.js"
+import type { Durability, Node } from "../dsl/Definition.js"
 import type { AnyEffect } from "../dsl/Effects.js"
 import type { AnyOperation, External, performs } from "../dsl/Operation.js"
 import type { Unvalidated } from "../dsl/Output.js"
@@ -119,6 +119,7 @@ export interface PlanConstructors {
       readonly version: number
       readonly input: In
       readonly failure?: FS
+      readonly durability?: Durability
       readonly steps: Steps
       /** Says what the workflow gives to who waits for it. Without it, that is nothing. */
       readonly output?: { readonly schema: Out; readonly select: (context: ComputedContext) => givenOf<Out> }

@@ -1,6 +1,6 @@
 /** Where a workflow begins: `Workflow.make`, `Workflow.fragment`, and what `compile()` gives. */
 import type * as Either from "effect/Either"
-import type { Definition } from "../dsl/Definition.js"
+import type { Definition, Durability } from "../dsl/Definition.js"
 import type { checkJson } from "../dsl/internal/jsonSide.js"
 import type { AnySchema, givenOf, NoSchema, typeOf } from "../model/Codec.js"
 import type { Diagnostic } from "../model/DiagnosticCode.js"
@@ -46,7 +46,8 @@ export interface WorkflowConstructors {
    * Begins a workflow.
    *
    * *Shape.* `version` is a whole number from 1; raise it when stored runs could no longer go on under the new code.
-   * `failure` lists the failures of steps that a client can tell apart; operations bring their own.
+   * `failure` lists the failures of steps that a client can tell apart; operations bring their own. `durability`: which
+   * commits of its runs are waited for, instead of what their worker says.
    *
    * @example
    * ```ts
@@ -67,6 +68,7 @@ export interface WorkflowConstructors {
       readonly version: number
       readonly input: checkJson<`input of workflow '${Name}'`, In> & In
       readonly failure?: checkJson<`failure of workflow '${Name}'`, FS> & FS
+      readonly durability?: Durability
     },
   ): Flow<typeOf<In>, never, never, {}, typeOf<FS>, never, givenOf<In>>
 

@@ -8,6 +8,17 @@ import type { AnyEffect } from "./Effects.js"
 import type { AnyOperation } from "./Operation.js"
 import type { RetryOptions, StepOptions } from "./StepOptions.js"
 
+/**
+ * Which commits are waited for.
+ *
+ * *Shape.* `barrier`: those that something outside follows from: operations, transactions, waits, the end of a run. A
+ * killed process repeats at most local steps and reads, back to the last of these. `step`: every one.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Durability = "step" | "barrier"
+
 /** The arguments of a step's function, without their types. */
 export interface UntypedContext {
   readonly input: unknown
@@ -43,6 +54,8 @@ export type Node = StepNode | PerformNode
 export interface Definition {
   readonly name: string
   readonly version: number
+  /** What its worker says where it says nothing. */
+  readonly durability?: Durability | undefined
   readonly input: AnySchema
   readonly failure: AnySchema | null
   readonly nodes: ReadonlyArray<Node>

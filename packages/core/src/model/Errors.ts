@@ -190,6 +190,26 @@ export class RunFailed extends Data.TaggedError("RunFailed")<{
 }
 
 /**
+ * The run was canceled: what it had done is taken back as far as its steps say how.
+ *
+ * *Shape.* `reason` is what was given with the first wish to cancel it, null if nothing was.
+ *
+ * *Errors.* Not retryable: the run is final.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class RunCanceled extends Data.TaggedError("RunCanceled")<{
+  readonly runId: string
+  readonly reason: string | null
+}> {
+  readonly isRetryable = false
+  override get message() {
+    return `Run '${this.runId}' was canceled${this.reason === null ? "" : `: ${this.reason}`}`
+  }
+}
+
+/**
  * Why a run waits for a person. Nothing was lost; the run goes on after `Cairn.resume` once the reason is dealt with.
  *
  * @category models

@@ -18,7 +18,8 @@ export const finalStatuses: ReadonlySet<RunStatus> = new Set(["completed", "fail
  * Why a run failed, as it is stored.
  *
  * *Shape.* `declared`: a failure that has a schema; `value` is its encoded text, `operation` the operation that declares
- * it or null for the workflow itself. `undeclared`: anything else, reduced to what people read.
+ * it or null for the workflow itself. `undeclared`: anything else, reduced to what people read. `canceled`: somebody asked
+ * for it; `step` is where the run stood.
  *
  * @category models
  * @since 0.1.0
@@ -32,6 +33,7 @@ export type FailureRecord =
       readonly problem: string
     }
   | { readonly kind: "undeclared"; readonly step: string; readonly problem: string; readonly details: ErrorDetails }
+  | { readonly kind: "canceled"; readonly step: string; readonly problem: string }
 
 /**
  * Why a run waits for a person.
@@ -50,7 +52,8 @@ export interface ParkRecord {
  *
  * *Shape.* Times are milliseconds since 1970 by the store's clock. `input` and `output` are JSON text, null for
  * `undefined`. `seq` counts commits, `fence` owners. `previousUntil`: until when an earlier owner, which did not leave at
- * a commit, may have held it; 0 if there was none. `recoveries`: takeovers of unreleased leases since the last progress.
+ * a commit, may have held it, or when a cancel cut its rest short; 0 if there was neither. `recoveries`: takeovers of unreleased leases since the last progress.
+ * `inbox` counts what was sent to the run. `cancelAt`: when somebody asked to cancel it, null if nobody has.
  *
  * @category models
  * @since 0.1.0
@@ -76,9 +79,19 @@ export interface RunRecord {
   readonly wakeAt: number | null
   readonly inbox: number
   readonly recoveries: number
+  readonly cancelAt: number | null
+  readonly cancelReason: string | null
   readonly createdAt: number
   readonly updatedAt: number
 }
+
+/**
+ * How a run stands, without what it was given.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type RunOutcome = Omit<RunRecord, "input">
 
 /**
  * One committed step.
@@ -157,6 +170,24 @@ export interface AttemptRecord {
 }
 
 /**
+ * Something that was sent to a run and that no step has taken yet.
+ *
+ * *Shape.* `signalId` is the sender's, once a run. `payload` is JSON text, `payloadHash` of its canonical form. `position`
+ * grows with each signal of a run.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface SignalRecord {
+  readonly signalId: string
+  readonly name: string
+  readonly payload: string | null
+  readonly payloadHash: string
+  readonly position: number
+  readonly sentAt: number
+}
+
+/**
  * A run with its committed steps, in commit order.
  *
  * @category models
@@ -189,4 +220,14 @@ export interface Lease {
   readonly runId: string
   readonly fence: number
   readonly claimToken: string
+}
+
+/**
+ * A lease as a heartbeat finds it, with the run's `inbox`: its owner learns of what has arrived.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface HeldLease extends Lease {
+  readonly inbox: number
 }

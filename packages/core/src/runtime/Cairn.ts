@@ -19,6 +19,7 @@ import type { Definition } from "../dsl/Definition.js"
 import { isOperation } from "../dsl/Operation.js"
 import { codecOf, type Codec } from "../model/Codec.js"
 import {
+  RunCanceled,
   RunConflict,
   RunFailed,
   RunParked,
@@ -30,7 +31,7 @@ import {
 } from "../model/Errors.js"
 import { checkId, defaultNamespace, fingerprint } from "../model/Ids.js"
 import { canonicalText } from "../model/internal/json.js"
-import type { FailureRecord, RunRecord, RunStatus } from "../model/Records.js"
+import type { FailureRecord, RunOutcome, RunRecord, RunStatus } from "../model/Records.js"
 import type { StoreWithTransactions } from "../model/StoreWithTransactions.js"
 import { CheckpointStore, type CheckpointStoreService } from "../store/CheckpointStore.js"
 import { ended, runnable } from "../store/LocalSignals.js"
@@ -42,7 +43,8 @@ import {
   type ParkedOptions,
   type ParkedRun,
 } from "./Answers.js"
-import { ask, firstPollMs, inLine, nextPollMs } from "./internal/waiting.js"
+import { cancel, type CancelOptions } from "./Cancel.js"
+import { untilOver } from "./internal/waiting.js"
 import { Worker, type WorkerOptions } from "./Worker.js"
 
 /**
@@ -67,7 +69,7 @@ export interface StartOptions {
  * @since 0.1.0
  */
 export type ResultError<W extends AnyWorkflow> =
-  failureOfWorkflow<W> | RunFailed | RunParked | RunNotFound | InvalidValue | StoreError
+  failureOfWorkflow<W> | RunFailed | RunCanceled | RunParked | RunNotFound | InvalidValue | StoreError
 
 /**
  * Where a run stands, for someone who looks in.
@@ -97,10 +99,17 @@ export interface RunHandle<W extends AnyWorkflow> {
   /**
    * Waits until the run is final.
    *
-   * *Errors.* The workflow's declared failures, with their own tags; `RunFailed` for any other failure; `RunParked` if
-   * the run waits for a person because something is wrong with it.
+   * *Errors.* The workflow's declared failures, with their own tags; `RunFailed` for any other failure; `RunCanceled`
+   * if it was canceled; `RunParked` if the run waits for a person because something is wrong with it.
    */
   readonly result: Effect.Effect<outputOfWorkflow<W>, ResultError<W>>
+  /**
+   * Commits of the run so far, those included that its worker has accepted and not yet made durable, where that worker lives
+   * in this process. A killed process may take these back.
+   */
+  readonly seq: Effect.Effect<number, RunNotFound | StoreError>
+  /** Commits of the run that are durable. */
+  readonly durableSeq: Effect.Effect<number, RunNotFound | StoreError>
   /** Looks once. */
   readonly poll: Effect.Effect<RunSnapshot<W>, RunNotFound | StoreError>
 }
@@ -120,7 +129,7 @@ const failureCodec = (
   return null
 }
 
-const undeclared = (run: RunRecord, step: string, problem: string): RunFailed =>
+const undeclared = (run: RunOutcome, step: string, problem: string): RunFailed =>
   new RunFailed({
     runId: run.runId,
     step,
@@ -128,9 +137,10 @@ const undeclared = (run: RunRecord, step: string, problem: string): RunFailed =>
     details: { name: "Error", message: problem, tag: null, stack: null, cause: null },
   })
 
-const failureOf = (definition: Definition, run: RunRecord): unknown => {
+const failureOf = (definition: Definition, run: RunOutcome): unknown => {
   const { failure } = run
   if (failure === null) return undeclared(run, run.cursor ?? "", `it is ${run.status}`)
+  if (failure.kind === "canceled") return new RunCanceled({ runId: run.runId, reason: run.cancelReason })
   if (failure.kind === "undeclared") {
     return new RunFailed({ runId: run.runId, step: failure.step, problem: failure.problem, details: failure.details })
   }
@@ -141,7 +151,7 @@ const failureOf = (definition: Definition, run: RunRecord): unknown => {
     : undeclared(run, failure.step, failure.problem)
 }
 
-const endOf = (definition: Definition, run: RunRecord): Option.Option<Exit.Exit<any, any>> => {
+const endOf = (definition: Definition, run: RunOutcome): Option.Option<Exit.Exit<any, any>> => {
   switch (run.status) {
     case "completed": {
       const place = "stored output of the workflow"
@@ -164,20 +174,7 @@ const endOf = (definition: Definition, run: RunRecord): Option.Option<Exit.Exit<
 }
 
 const waitFor = (store: CheckpointStoreService, definition: Definition, namespace: string, runId: string) =>
-  inLine(
-    store,
-    Effect.scoped(
-      Effect.gen(function* () {
-        // Listening before looking: an end between the two is heard.
-        const ear = yield* store.signals.listen(ended(namespace, runId))
-        for (let pollMs = firstPollMs; ; pollMs = nextPollMs(store, pollMs)) {
-          const end = endOf(definition, yield* ask(store, namespace, runId))
-          if (Option.isSome(end)) return yield* end.value
-          yield* ear.wait(pollMs)
-        }
-      }),
-    ),
-  )
+  Effect.flatMap(untilOver(store, { namespace, runId }), (run) => Option.getOrThrow(endOf(definition, run)))
 
 const handleOf = (
   store: CheckpointStoreService,
@@ -190,6 +187,13 @@ const handleOf = (
   runId,
   created,
   result: waitFor(store, workflow.definition, namespace, runId),
+  seq: Effect.suspend(() => {
+    const underWay = store.signals.underWay.get(ended(namespace, runId))
+    return underWay === undefined
+      ? Effect.map(store.findRun(namespace, runId), ({ seq }) => seq)
+      : Effect.succeed(underWay.acceptedSeq)
+  }),
+  durableSeq: Effect.map(store.findRun(namespace, runId), ({ seq }) => seq),
   poll: Effect.map(store.findRun(namespace, runId), (run) => ({
     status: run.status,
     cursor: run.cursor,
@@ -266,7 +270,7 @@ export interface PromiseRunHandle<W extends AnyWorkflow> {
   readonly namespace: string
   readonly runId: string
   readonly created: boolean
-  /** Resolves with the output; rejects with the declared failure, `RunFailed` or `RunParked`. */
+  /** Resolves with the output; rejects with the declared failure, `RunFailed`, `RunCanceled` or `RunParked`. */
   readonly result: () => Promise<outputOfWorkflow<W>>
   readonly poll: () => Promise<RunSnapshot<W>>
 }
@@ -289,6 +293,8 @@ export interface CairnClient {
   ) => Promise<PromiseRunHandle<W>>
   /** Lets a parked run go on. False if it was not parked. */
   readonly resume: (options: { readonly runId: string; readonly namespace?: string }) => Promise<boolean>
+  /** Asks that a run be canceled. False if it has ended already. */
+  readonly cancel: (options: CancelOptions) => Promise<boolean>
   /** One page of the runs that wait for a person. */
   readonly parked: (options?: ParkedOptions) => Promise<ReadonlyArray<ParkedRun>>
   /** Says whether an operation of unknown outcome happened; rejects with `AnswerRefused` where it cannot be said. */
@@ -360,6 +366,7 @@ const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(options: OpenOp
     start: async (workflow, input, startOptions) => promised(await run(start(workflow, input, startOptions))),
     attach: async (workflow, of) => promised(await run(attach(workflow, of))),
     resume: (of) => run(resume(of)),
+    cancel: (of) => run(cancel(of)),
     parked: (of) => run(parked(of)),
     answer: (workflow, of, said) => run(answer(workflow, of, said)),
     close: async () => {
@@ -387,6 +394,19 @@ export const Cairn = {
   attach,
   /** Lets a parked run go on, once the reason is dealt with. False if it was not parked. */
   resume,
+  /**
+   * Asks that a run be canceled. The step that runs is interrupted; what the run has done is taken back, last first, as its
+   * steps say how (`compensate`); then it is `canceled`, and who waits for it gets `RunCanceled`. An operation of unknown
+   * outcome is resolved by its policy before that: a run may have to wait for a person even so.
+   *
+   * *Shape.* True: the run ends canceled, unless it ends otherwise before its worker hears of it, or fails already; asked
+   * twice, the first reason stays. False: it has ended already, and nothing was changed.
+   *
+   * *Errors.* `RunNotFound`. `InvalidId`. `StoreError`.
+   *
+   * *Laws.* X5; D25.
+   */
+  cancel,
   /** One page of the runs that wait for a person, with what is unknown of each. */
   parked,
   /**

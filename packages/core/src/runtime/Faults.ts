@@ -16,6 +16,7 @@ import * as Effect from "effect/Effect"
  * - `afterRecord`: of an operation with `recordFirst`, the outcome is recorded; nothing of the step is.
  * - `afterGate`: the output has passed its schema; nothing of it is stored.
  * - `beforeCommit`, `afterCommit`: around the commit of a step, a failed attempt or the end of the run.
+ * - `beforeFlush`, `afterFlush`: around the write of what was accepted, of whatever runs (\`runId\` is one of them).
  * - `beforeBeat`: the worker is about to prolong its lease (`step` is empty).
  *
  * @category models
@@ -31,6 +32,8 @@ export const faultPoints = [
   "afterGate",
   "beforeCommit",
   "afterCommit",
+  "beforeFlush",
+  "afterFlush",
   "beforeBeat",
 ] as const
 
@@ -52,7 +55,8 @@ export interface FaultsService {
   readonly reach: (point: FaultPoint, site: FaultSite) => Effect.Effect<void>
 }
 
-const none: FaultsService = { reach: () => Effect.void }
+/** What production has: nothing listens. */
+export const noFaults: FaultsService = { reach: () => Effect.void }
 
 /**
  * What happens at each point: nothing, unless a test provides something else.
@@ -73,4 +77,4 @@ const none: FaultsService = { reach: () => Effect.void }
  * @category services
  * @since 0.1.0
  */
-export class Faults extends Context.Reference<Faults>()("@cairn/core/Faults", { defaultValue: () => none }) {}
+export class Faults extends Context.Reference<Faults>()("@cairn/core/Faults", { defaultValue: () => noFaults }) {}

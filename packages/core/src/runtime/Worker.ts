@@ -12,22 +12,45 @@ import * as Layer from "effect/Layer"
 import { randomUUID } from "node:crypto"
 import type { AnyWorkflow, needsOfWorkflow } from "../builder/Workflow.js"
 import type { CompileError, InvalidId, StoreError } from "../model/Errors.js"
-import { CheckpointStore } from "../store/CheckpointStore.js"
+import type { Durability } from "../dsl/Definition.js"
+import { CheckpointStore, type CheckpointStoreService, type Commit } from "../store/CheckpointStore.js"
 import { runnable, type Listener } from "../store/LocalSignals.js"
-import { Faults } from "./Faults.js"
+import { Faults, type FaultsService } from "./Faults.js"
+import { heed } from "./internal/arrivals.js"
 import { claimOnce } from "./internal/claiming.js"
-import { giveBackOrphans, markLost, stopLost, type Core, type Owned } from "./internal/ownership.js"
-import { compiled, settings } from "./internal/settings.js"
-import { keepBeating, makeWorkerLease } from "./internal/workerLease.js"
+import { bytesOf, joined } from "./internal/joining.js"
+import { openLocal, type Local } from "./internal/local.js"
+import {
+  giveBackOrphans,
+  markLost,
+  noteHeld,
+  restHeart,
+  stopLost,
+  type Core,
+  type Owned,
+} from "./internal/ownership.js"
+import { makeDueTimes, makePace } from "./internal/pace.js"
+import { compiled, settings, type Settings } from "./internal/settings.js"
+import { keepBeating, makeWorkerLease, type WorkerLease } from "./internal/workerLease.js"
+import { WriteBehind } from "./WriteBehind.js"
 
 /**
  * Options of a worker.
  *
  * *Shape.* `concurrency`: runs at once (16). `lease`: how long a silent worker is waited for before another takes over
- * (30 seconds); heartbeats come three times as often. `pollInterval`: how often an idle worker looks for runs that
- * nobody told it of (1 second). `drain`: how long a stopping worker waits for steps under way (10 seconds).
+ * (30 seconds); heartbeats come three times as often, as long as it holds anything. `pollInterval`: how often it looks
+ * for runs that nobody told it of (1 second). `maxPollInterval`: how long the pauses of an idle worker grow: one that has
+ * had nothing to do for a lease's time doubles them until they are so long (60 times `pollInterval` with a store that wakes
+ * it, as Postgres does; twice without). Wake-ups, and runs that went to sleep here and are due, are not waited for. It is
+ * how late an idle worker may find a run that no wake-up tells of: started by another process where the store has none, put
+ * to sleep by another process, or left by a worker that died, whose lease has to end first. `drain`: how long a stopping worker waits for steps under way (10 seconds).
  * `maxRecoveries`: how often a run may bring its worker down, without progress between, before it is parked for a person
- * (3). `maxValueLength`: longest JSON text of a payload or output, in characters (64 Mi).
+ * (3). `maxValueLength`: longest JSON text of a payload or output, in characters (64 Mi). `durability`: which commits are
+ * waited for, unless the workflow says so itself (`barrier`). `maxPendingCommits` (10,000) and `maxPendingBytes` (64 Mi):
+ * what may be accepted and not yet durable; past either, steps wait for the store. `local`: a directory on a disk of this
+ * host, for all workers of it: with it, whoever is started after a killed worker takes its runs over at once, and `log`
+ * keeps what was accepted until the store has it: `synced` to the disk (the default), `written` to the system's memory
+ * (it survives the process, not the host), or `off`.
  *
  * @category options
  * @since 0.1.0
@@ -38,9 +61,14 @@ export interface WorkerOptions<Ws extends ReadonlyArray<AnyWorkflow>> {
   readonly concurrency?: number
   readonly lease?: Duration.DurationInput
   readonly pollInterval?: Duration.DurationInput
+  readonly maxPollInterval?: Duration.DurationInput
   readonly drain?: Duration.DurationInput
   readonly maxRecoveries?: number
   readonly maxValueLength?: number
+  readonly durability?: Durability
+  readonly local?: { readonly directory: string; readonly log?: "synced" | "written" | "off" }
+  readonly maxPendingCommits?: number
+  readonly maxPendingBytes?: number
 }
 
 /**
@@ -95,11 +123,17 @@ export class Worker extends Context.Tag("@cairn/core/Worker")<
 
 const keepClaiming = (core: Core, wake: Listener): Effect.Effect<never> =>
   Effect.gen(function* () {
-    const claimed = yield* Effect.catchAllCause(claimOnce(core), (cause) =>
-      Effect.as(Effect.logWarning("the worker could not claim runs", cause), 0),
-    )
-    if (claimed === 0) yield* wake.wait(core.settings.pollMs)
-  }).pipe(Effect.forever)
+    const pace = yield* makePace(core.settings, core.dueTimes)
+    for (;;) {
+      const claimed = yield* Effect.catchAllCause(claimOnce(core), (cause) =>
+        Effect.as(Effect.logWarning("the worker could not claim runs", cause), null),
+      )
+      if (claimed !== 0) pace.quicken()
+      // Fewer than there was room for: nothing more is due.
+      if (claimed !== null && claimed > 0 && core.backlog) continue
+      if (yield* wake.wait(yield* pace.nextMs(core.owned.size === 0))) pace.quicken()
+    }
+  })
 
 /** How long a worker that stops waits for anybody to answer, in milliseconds. */
 const answerMs = 1_000
@@ -111,6 +145,8 @@ const stop = (core: Core): Effect.Effect<void> =>
     // What is still at work is interrupted, and given a moment to record what it knows.
     yield* Effect.forEach(fibers, Fiber.interruptFork)
     yield* Fiber.awaitAll(fibers).pipe(Effect.interruptible, Effect.timeoutOption(answerMs))
+    // W7: what they have accepted is written.
+    yield* core.env.buffer.drained.pipe(Effect.interruptible, Effect.timeoutOption(answerMs))
     // Whatever is still left behind starts no operation any more, and waits for no store.
     core.lease.end()
     yield* core.store.releaseWorker(core.lease.workerId).pipe(
@@ -121,26 +157,56 @@ const stop = (core: Core): Effect.Effect<void> =>
     )
   })
 
+/** The write-behind buffer of this worker, for all of its runs. */
+const bufferOf = (
+  store: CheckpointStoreService,
+  faults: FaultsService,
+  settings: Settings,
+  lease: WorkerLease,
+  owned: ReadonlyMap<string, Owned>,
+  local: Local | null,
+): Effect.Effect<WriteBehind<Commit>> =>
+  WriteBehind.make({
+    ...(local === null || local.log === null ? {} : { log: local.log }),
+    write: store.commit,
+    join: joined,
+    sizeOf: bytesOf,
+    mayRetry: () => lease.remainingMs() > 0,
+    onRefused: ({ runId, fence }) => {
+      const entry = owned.get(runId)
+      if (entry?.run.fence === fence) entry.lost = true
+    },
+    reach: (point, { runId }) => faults.reach(point, { runId, step: "", attempt: 0 }),
+    maxCommits: settings.maxPendingCommits,
+    maxBytes: settings.maxPendingBytes,
+    timeoutMs: settings.leaseMs,
+  })
+
 const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>
   Effect.gen(function* () {
     const store = yield* CheckpointStore
     const context: Context.Context<any> = (yield* Effect.context<never>()) as Context.Context<any>
     const faults = yield* Faults
-    const made = yield* settings(options)
+    const made = yield* settings(options, store.capabilities)
     const runnables = yield* compiled(options.workflows, store, context, made.leaseMs)
     const owned = new Map<string, Owned>()
     let orphans: Effect.Effect<void> = Effect.void
     const lease = makeWorkerLease(store, faults, randomUUID(), made.leaseMs, (leases, askedAt) => {
       markLost(owned, leases, askedAt)
-      orphans = giveBackOrphans(core, leases, askedAt)
+      noteHeld(core, leases, askedAt)
+      orphans = Effect.zipRight(heed(store, owned, leases), giveBackOrphans(core, leases))
     })
-    const scope = yield* Effect.scope
+    const log = made.local === null ? null : yield* openLocal(store, made, made.local, lease.workerId)
+    const buffer = yield* bufferOf(store, faults, made, lease, owned, log)
+    if (log !== null) log.isSettled = () => buffer.isEmpty
     const core: Core = {
       settings: made,
       store,
       lease,
+      runtime: yield* Effect.runtime<never>(),
       runnables,
       env: {
+        buffer,
         context,
         faults,
         draining: () => core.draining,
@@ -149,9 +215,12 @@ const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>
       probation: [],
       careful: false,
       claimedAt: performance.now(),
+      claiming: new Set(),
+      mayHold: false,
+      rested: false,
+      dueTimes: makeDueTimes(),
       backlog: false,
       turn: 0,
-      scope,
       draining: false,
     }
     const wake = yield* store.signals.listen(runnable)
@@ -164,6 +233,7 @@ const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>
           stopLost(owned),
           Effect.suspend(() => orphans),
         ),
+        () => restHeart(core),
       ),
     )
     const claiming = yield* Effect.forkDaemon(keepClaiming(core, wake))

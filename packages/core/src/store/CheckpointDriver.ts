@@ -38,8 +38,9 @@
  *   such a commit goes through.
  * - **D18** With the capability `notify`, each act by which runs become claimable at once, by any process, calls the listeners
  *   of `onWakeUp` once, and no earlier than a claim can find the runs: a `createRun` that created, an `unpark` or `answer`
- *   that succeeded, a `releaseWorker` that gave up a running run. Nothing else does, and no call that failed. What is called
- *   while a connection is down is lost; the listeners are called once when it is back.
+ *   that succeeded, a `send` or `requestCancel` that ended a run's wait, a `releaseWorker` that gave up a running run. Nothing
+ *   else does, and no call that failed. What is called while a connection is down is lost; the listeners are called once when
+ *   it is back.
  * - **D19** `answer` settles an effect that is still `intended`, of a run that is in review at the named `seq`; it adds the
  *   attempt, if one is given, and unparks the run as `unpark` does: all of it or none. The first answer wins; one that is
  *   refused changes nothing.
@@ -51,6 +52,22 @@
  *   run's row is locked by the commit, not by the body.
  * - **D21** `listParked` gives the runs of the namespace that are in review with a reason to be parked, in order of their
  *   run ids, each once over all pages; never more than `limit`.
+ * - **D22** `send` keeps a signal once: under an id that is there already it changes nothing, and says whether name and payload
+ *   are the same. It adds one to `inbox` in the same transaction, and that is the signal's `position`: the order is total per
+ *   run. A run that waits (`waiting`, or `review` without a reason to be parked) becomes `pending`; any other keeps its status
+ *   and `updatedAt`. Neither `seq` nor `fence` moves. A run that is final takes none that is new.
+ * - **D23** No wake-up is lost: a commit that would let a run wait as in D22, and names as `seenInbox` another `inbox` than
+ *   stands, makes it `pending` instead, in the guarding statement; the committer is told. With a cancel asked for, so does one
+ *   that would put it to sleep or into review for whatever reason; `previousUntil` is then now, as in D25.
+ * - **D24** `loadSignals` gives the signals of the given names that nobody has consumed, in order of position, with the
+ *   `inbox` of the same instant. A commit that consumes one takes it, together with everything else that it writes, and only
+ *   if nobody has; it is not given again, and its id stays known.
+ * - **D25** `requestCancel` marks a run once: the first time and reason stay. It adds one to `inbox`. A run that waits, sleeps or
+ *   is in review becomes `pending`, without `parked`, and its `previousUntil` now: an operation that it was waiting for may
+ *   still be under way. One in review is taken up as by `unpark` (D16). Any other keeps its status and `updatedAt`; neither `seq`
+ *   nor `fence` moves. A run that is final is left alone.
+ * - **D26** `storeId` is one text through every connection, from the day on which the tables were made; another database has
+ *   another one.
  */
 import type * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -59,9 +76,11 @@ import type {
   AttemptRecord,
   EffectRecord,
   EffectState,
+  HeldLease,
   Lease,
   RunRecord,
   RunStatus,
+  SignalRecord,
   StepRecord,
 } from "../model/Records.js"
 import type { Capabilities } from "./Capabilities.js"
@@ -75,6 +94,17 @@ import type { Capabilities } from "./Capabilities.js"
 export interface RunRow extends Omit<RunRecord, "failure" | "parked"> {
   readonly failure: string | null
   readonly parked: string | null
+}
+
+/**
+ * Which run.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface RunKey {
+  readonly namespace: string
+  readonly runId: string
 }
 
 /**
@@ -112,7 +142,8 @@ export type EffectWrite = Omit<EffectRecord, "intentAt" | "settledAt">
  * What a commit makes of the run row.
  *
  * *Shape.* `wakeInMs` is a delay from the store's now, null for none: the store turns it into `wakeAt`. `release` gives
- * the lease up in the same statement.
+ * the lease up in the same statement. `seenInbox`: the `inbox` up to which the run has been looked at (D23); null where
+ * nobody has looked: then the status is set whatever has arrived.
  *
  * @category rows
  * @since 0.1.0
@@ -125,13 +156,15 @@ export interface RunPatch {
   readonly failure: string | null
   readonly parked: string | null
   readonly release: boolean
+  readonly seenInbox: number | null
 }
 
 /**
  * One commit of one run: the run row and what belongs to it, together or not at all.
  *
  * *Shape.* `base` is the `seq` it builds on, `seq` the one it sets. `retryInMs` of an attempt is a delay from the store's
- * now. Times of records (`committedAt`, `endedAt`) are stamped by the store.
+ * now. Times of records (`committedAt`, `endedAt`) are stamped by the store. `consumes`: the signals that steps of this
+ * commit take, each with the path of its step (D24).
  *
  * @category rows
  * @since 0.1.0
@@ -144,19 +177,20 @@ export interface CommitRows {
   readonly steps: ReadonlyArray<Omit<StepRecord, "committedAt">>
   readonly effects: ReadonlyArray<EffectWrite>
   readonly attempts: ReadonlyArray<Omit<AttemptRow, "endedAt" | "retryAt"> & { readonly retryInMs: number | null }>
+  readonly consumes: ReadonlyArray<{ readonly signalId: string; readonly path: string }>
 }
 
 /**
  * What became of a commit.
  *
- * *Shape.* `Committed`: durable, `at` the store's clock. `Refused`: nothing was written; `run` is the row that stands
+ * *Shape.* `Committed`: durable, `at` the store's clock; `status` is the one that was set, or `pending` (D23). `Refused`: nothing was written; `run` is the row that stands
  * against it, or null if there is none.
  *
  * @category rows
  * @since 0.1.0
  */
 export type CommitResult =
-  | { readonly _tag: "Committed"; readonly at: number }
+  | { readonly _tag: "Committed"; readonly at: number; readonly status: RunStatus }
   | {
       readonly _tag: "Refused"
       readonly run: Pick<RunRow, "seq" | "fence" | "claimToken" | "status" | "updatedAt"> | null
@@ -216,6 +250,49 @@ export interface AnswerRow {
   readonly state: Exclude<EffectState, "intended">
   readonly outcome: string | null
   readonly attempt: Omit<AttemptRow, "path" | "endedAt" | "retryAt"> | null
+}
+
+/**
+ * Something to be sent to a run.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export type NewSignalRow = Omit<SignalRecord, "position" | "sentAt"> & Pick<RunRow, "namespace" | "runId">
+
+/**
+ * What became of a signal.
+ *
+ * *Shape.* `Sent`: kept. `Known`: it had been sent before, with the same name and payload. `Differs`: its id had been sent
+ * with another one. `Ended`: the run is final. `Missing`: there is no such run. A known id is known also once the run is final.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export type SendResult =
+  | { readonly _tag: "Sent"; readonly position: number }
+  | { readonly _tag: "Known" }
+  | { readonly _tag: "Differs" }
+  | { readonly _tag: "Ended"; readonly status: RunStatus }
+  | { readonly _tag: "Missing" }
+
+/**
+ * What became of a wish to cancel.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export type CancelResult = "Requested" | "Known" | "Ended" | "Missing"
+
+/**
+ * What waits for a run, read at one instant with its `inbox`.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface LoadedSignals {
+  readonly inbox: number
+  readonly signals: ReadonlyArray<SignalRecord>
 }
 
 /**
@@ -306,7 +383,7 @@ export interface TransactionLimits {
  * *Errors.* `StoreError` only, with its reason; a driver retries nothing but what its own database asks for (a busy
  * file, a serialisation failure), and never after a commit whose outcome it does not know.
  *
- * *Laws.* D1 to D21, at the head of this file.
+ * *Laws.* D1 to D26, at the head of this file.
  *
  * @category models
  * @since 0.1.0
@@ -314,14 +391,30 @@ export interface TransactionLimits {
 export interface CheckpointDriver {
   readonly capabilities: Capabilities
 
+  /** A text that tells this database from every other: made with its tables, never changed. */
+  readonly storeId: Effect.Effect<string, StoreError>
+
   /** The store's clock, in milliseconds since 1970. */
   readonly now: Effect.Effect<number, StoreError>
 
   /** Creates a run, or returns the one of that id (D1). */
   readonly createRun: (run: NewRunRow) => Effect.Effect<{ readonly created: boolean; readonly run: RunRow }, StoreError>
 
+  /**
+   * The same for many runs, in one transaction (D1). Results stand in the order of the batch; where an id stands in it
+   * twice, the first one creates.
+   */
+  readonly createRuns: (
+    runs: ReadonlyArray<NewRunRow>,
+  ) => Effect.Effect<ReadonlyArray<{ readonly created: boolean; readonly run: RunRow }>, StoreError>
+
   /** One run's row; null if there is none (D14). */
   readonly findRun: (namespace: string, runId: string) => Effect.Effect<RunRow | null, StoreError>
+
+  /** How many runs stand, in the order of what is asked for; null where there is none (D14). Their inputs are not read. */
+  readonly findRuns: (
+    keys: ReadonlyArray<RunKey>,
+  ) => Effect.Effect<ReadonlyArray<Omit<RunRow, "input"> | null>, StoreError>
 
   /** A run with its committed steps, read at one instant (D11). */
   readonly load: (namespace: string, runId: string) => Effect.Effect<LoadedRows | null, StoreError>
@@ -340,7 +433,7 @@ export interface CheckpointDriver {
   /** Takes ownership of runs that are due (D6, D7, D8, D15). */
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<RunRow>, StoreError>
 
-  /** Commits for different runs, in one transaction (D2 to D5, D16, D17). Results stand in the order of the batch. */
+  /** Commits for different runs, in one transaction (D2 to D5, D16, D17, D23, D24). Results stand in the order of the batch. */
   readonly commit: (batch: ReadonlyArray<CommitRows>) => Effect.Effect<ReadonlyArray<CommitResult>, StoreError>
 
   /** Records what is known of an operation, without owning its run (D9). True if this call wrote it. */
@@ -353,15 +446,18 @@ export interface CheckpointDriver {
 
   /**
    * Starts or prolongs a worker's lease on everything that it owns: one row, no run row is touched (D8). Returns until
-   * when, and the leases that the worker holds by the store's account.
+   * when, and the leases that the worker holds by the store's account, each with its run's `inbox`.
    */
   readonly beat: (
     workerId: string,
     leaseMs: number,
   ) => Effect.Effect<
-    { readonly until: number; readonly now: number; readonly leases: ReadonlyArray<Lease> },
+    { readonly until: number; readonly now: number; readonly leases: ReadonlyArray<HeldLease> },
     StoreError
   >
+
+  /** Whether a worker has no lease, or one that has ended by the store's clock (D8). */
+  readonly leaseHasEnded: (workerId: string) => Effect.Effect<boolean, StoreError>
 
   /** Ends a worker's lease and gives up its runs: those that were running are due at once (D12). */
   readonly releaseWorker: (workerId: string) => Effect.Effect<void, StoreError>
@@ -377,6 +473,23 @@ export interface CheckpointDriver {
 
   /** One page of parked runs (D21). */
   readonly listParked: (page: ParkedPage) => Effect.Effect<ReadonlyArray<ParkedRow>, StoreError>
+
+  /** Sends a signal to a run (D22). */
+  readonly send: (signal: NewSignalRow) => Effect.Effect<SendResult, StoreError>
+
+  /** Signals of these names that nobody has consumed (D24); null if there is no such run. */
+  readonly loadSignals: (
+    namespace: string,
+    runId: string,
+    names: ReadonlyArray<string>,
+  ) => Effect.Effect<LoadedSignals | null, StoreError>
+
+  /** Asks that a run be canceled; its owner, or the next one, does it (D25). */
+  readonly requestCancel: (
+    namespace: string,
+    runId: string,
+    reason: string | null,
+  ) => Effect.Effect<CancelResult, StoreError>
 
   /** Adds a listener for as long as the driver lives (D18). There where the capability `notify` is. */
   readonly onWakeUp?: (listener: () => void) => void

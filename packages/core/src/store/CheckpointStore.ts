@@ -1,14 +1,16 @@
 /** What the runtime uses of a store: typed records, refusals as errors. Made from a driver by `fromDriver`. */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type * as Either from "effect/Either"
 import type { LeaseLost, RunNotFound, StoreError, TransactionAborted } from "../model/Errors.js"
 import type {
   AttemptRecord,
   EffectRecord,
   FailureRecord,
-  Lease,
+  HeldLease,
   OpenState,
   ParkRecord,
+  RunOutcome,
   RunRecord,
   RunState,
 } from "../model/Records.js"
@@ -16,18 +18,25 @@ import type { Capabilities } from "./Capabilities.js"
 import type { LocalSignals } from "./LocalSignals.js"
 import type {
   AnswerRow,
+  CancelResult,
   ClaimRequest,
   CommitRows,
   EffectWrite,
+  LoadedSignals,
   NewRunRow,
+  NewSignalRow,
   OutcomeRow,
   ParkedPage,
   ParkedRow,
+  RunKey,
   RunPatch,
+  SendResult,
   TransactionAccess,
   TransactionEnd,
   TransactionLimits,
 } from "./CheckpointDriver.js"
+
+export type { RunKey }
 
 /**
  * One commit of one run, typed.
@@ -35,7 +44,7 @@ import type {
  * @category models
  * @since 0.1.0
  */
-export interface Commit extends Pick<CommitRows, "lease" | "base" | "seq" | "steps"> {
+export interface Commit extends Pick<CommitRows, "lease" | "base" | "seq" | "steps" | "consumes"> {
   readonly run: Omit<RunPatch, "failure" | "parked"> & {
     readonly failure: FailureRecord | null
     readonly parked: ParkRecord | null
@@ -76,11 +85,17 @@ export interface CheckpointStoreService {
   readonly capabilities: Capabilities
   /** Wake-ups among the users of this very store object. */
   readonly signals: LocalSignals
+  /** Which database it is, whatever the address it is reached at. */
+  readonly storeId: Effect.Effect<string, StoreError>
   readonly now: Effect.Effect<number, StoreError>
   readonly createRun: (
     run: NewRunRow,
   ) => Effect.Effect<{ readonly created: boolean; readonly run: RunRecord }, StoreError>
   readonly findRun: (namespace: string, runId: string) => Effect.Effect<RunRecord, RunNotFound | StoreError>
+  /** How many runs stand, each by itself: one that cannot be read does not hide the others. */
+  readonly findRuns: (
+    keys: ReadonlyArray<RunKey>,
+  ) => Effect.Effect<ReadonlyArray<Either.Either<RunOutcome | null, StoreError>>, StoreError>
   readonly load: (namespace: string, runId: string) => Effect.Effect<RunState, RunNotFound | StoreError>
   readonly loadOpen: (
     namespace: string,
@@ -88,8 +103,10 @@ export interface CheckpointStoreService {
     paths: ReadonlyArray<string>,
   ) => Effect.Effect<OpenState, StoreError>
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<RunRecord>, StoreError>
-  /** Returns the store's clock at the commit. */
-  readonly commit: (commit: Commit) => Effect.Effect<number, LeaseLost | StoreError>
+  /** Commits of different runs in one transaction; for each, in their order, the store's clock at it or the refusal. */
+  readonly commit: (
+    batch: ReadonlyArray<Commit>,
+  ) => Effect.Effect<ReadonlyArray<Either.Either<number, LeaseLost>>, StoreError>
   /** Where the store has transactions: what the body does and its commit, together (D20). Refused is `LeaseLost`. */
   readonly transact?: <A, E>(
     limits: TransactionLimits,
@@ -103,13 +120,26 @@ export interface CheckpointStoreService {
     workerId: string,
     leaseMs: number,
   ) => Effect.Effect<
-    { readonly until: number; readonly now: number; readonly leases: ReadonlyArray<Lease> },
+    { readonly until: number; readonly now: number; readonly leases: ReadonlyArray<HeldLease> },
     StoreError
   >
+  /** Whether a worker has no lease, or one that has ended. */
+  readonly leaseHasEnded: (workerId: string) => Effect.Effect<boolean, StoreError>
   readonly releaseWorker: (workerId: string) => Effect.Effect<void, StoreError>
   readonly unpark: (namespace: string, runId: string) => Effect.Effect<boolean, StoreError>
   readonly answer: (answer: Answer) => Effect.Effect<boolean, StoreError>
   readonly listParked: (page: ParkedPage) => Effect.Effect<ReadonlyArray<ParkedRecord>, StoreError>
+  readonly send: (signal: NewSignalRow) => Effect.Effect<SendResult, StoreError>
+  readonly loadSignals: (
+    namespace: string,
+    runId: string,
+    names: ReadonlyArray<string>,
+  ) => Effect.Effect<LoadedSignals, RunNotFound | StoreError>
+  readonly requestCancel: (
+    namespace: string,
+    runId: string,
+    reason: string | null,
+  ) => Effect.Effect<CancelResult, StoreError>
 }
 
 /**

@@ -3,6 +3,8 @@
  * save time; polling finds everything without them.
  */
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
 
 /**
@@ -12,8 +14,8 @@ import type * as Scope from "effect/Scope"
  * @since 0.1.0
  */
 export interface Listener {
-  /** Ends at the next signal, at once if one came since the last wait, or after `ms`. */
-  readonly wait: (ms: number) => Effect.Effect<void>
+  /** Ends at the next signal, at once if one came since the last wait, or after `ms`. True if there was a signal. */
+  readonly wait: (ms: number) => Effect.Effect<boolean>
 }
 
 /**
@@ -25,6 +27,10 @@ export interface Listener {
 export interface LocalSignals {
   readonly send: (topic: string) => Effect.Effect<void>
   readonly listen: (topic: string) => Effect.Effect<Listener, never, Scope.Scope>
+  /** Of runs that a worker of this process executes, by their topic: how far they have got, durable or not. */
+  readonly underWay: Map<string, { readonly acceptedSeq: number }>
+  /** Calls `hear` at each signal, without a fiber that waits; until the function that it gives is called. */
+  readonly on: (topic: string, hear: () => void) => () => void
 }
 
 /** Topic of runs that became ready to be claimed. */
@@ -33,7 +39,14 @@ export const runnable = "runnable"
 /** Topic of one run's end. */
 export const ended = (namespace: string, runId: string): string => JSON.stringify([namespace, runId])
 
-class Ear implements Listener {
+/** Topic of what its owner has to know of a run at once: that it is to be canceled. */
+export const arrived = (namespace: string, runId: string): string => JSON.stringify(["arrived", namespace, runId])
+
+interface Hearing {
+  readonly hear: () => void
+}
+
+class Ear implements Listener, Hearing {
   private heard = false
   private wake: (() => void) | null = null
 
@@ -42,43 +55,66 @@ class Ear implements Listener {
     this.wake?.()
   }
 
-  wait(ms: number): Effect.Effect<void> {
-    return Effect.async<void>((resume) => {
-      if (this.heard) resume(Effect.void)
-      else this.wake = () => resume(Effect.void)
-    }).pipe(
-      Effect.timeoutOption(ms),
-      Effect.ensuring(
-        Effect.sync(() => {
+  wait(ms: number): Effect.Effect<boolean> {
+    return Effect.flatMap(Effect.runtime<never>(), (runtime) =>
+      Effect.async<boolean>((resume) => {
+        let isOver = false
+        const end = (isTold: boolean): void => {
+          if (isOver) return
+          isOver = true
           this.heard = false
           this.wake = null
-        }),
-      ),
-      Effect.asVoid,
+          resume(Effect.succeed(isTold))
+        }
+        if (this.heard) return end(true)
+        // Not a race of two fibers: this is done for each claim.
+        const sleeper = Runtime.runFork(runtime)(Effect.sleep(ms))
+        const rouse = (): void => sleeper.unsafeInterruptAsFork(sleeper.id())
+        this.wake = () => {
+          rouse()
+          end(true)
+        }
+        // It may have ended already, where no time has to pass.
+        sleeper.addObserver((exit) => {
+          if (Exit.isSuccess(exit)) end(false)
+        })
+        return Effect.sync(() => {
+          isOver = true
+          rouse()
+          this.heard = false
+          this.wake = null
+        })
+      }),
     )
   }
 }
 
 export const makeLocalSignals = (): LocalSignals => {
-  const topics = new Map<string, Set<Ear>>()
-  const remove = (topic: string, ear: Ear): void => {
+  const topics = new Map<string, Set<Hearing>>()
+  const add = <A extends Hearing>(topic: string, ear: A): A => {
+    topics.set(topic, (topics.get(topic) ?? new Set()).add(ear))
+    return ear
+  }
+  const remove = (topic: string, ear: Hearing): void => {
     const ears = topics.get(topic)
     ears?.delete(ear)
     if (ears?.size === 0) topics.delete(topic)
   }
   return {
+    underWay: new Map(),
     send: (topic) =>
       Effect.sync(() => {
-        for (const ear of topics.get(topic) ?? []) ear.hear()
+        // A copy: who hears may stop listening.
+        for (const ear of [...(topics.get(topic) ?? [])]) ear.hear()
       }),
     listen: (topic) =>
       Effect.acquireRelease(
-        Effect.sync(() => {
-          const ear = new Ear()
-          topics.set(topic, (topics.get(topic) ?? new Set()).add(ear))
-          return ear
-        }),
+        Effect.sync(() => add(topic, new Ear())),
         (ear) => Effect.sync(() => remove(topic, ear)),
       ),
+    on: (topic, hear) => {
+      const ear = add(topic, { hear })
+      return () => remove(topic, ear)
+    },
   }
 }

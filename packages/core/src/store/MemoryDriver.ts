@@ -7,12 +7,12 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { randomUUID } from "node:crypto"
 import { StoreError } from "../model/Errors.js"
-import type { EffectRecord, Lease, StepRecord } from "../model/Records.js"
+import type { EffectRecord, HeldLease } from "../model/Records.js"
 import type { Capabilities } from "./Capabilities.js"
 import type {
   AnswerRow,
-  AttemptRow,
   CheckpointDriver,
   ClaimRequest,
   CommitResult,
@@ -25,20 +25,8 @@ import type {
   ParkedRow,
   RunRow,
 } from "./CheckpointDriver.js"
-
-/** A run and what belongs to it. Numbered rows stand in a Map of their own: no joined key could collide with another. */
-interface StoredRun {
-  row: RunRow
-  readonly steps: Map<string, StepRecord>
-  readonly effects: Map<string, Map<number, EffectRecord>>
-  readonly attempts: Map<string, Map<number, AttemptRow>>
-}
-
-interface Data {
-  readonly namespaces: Map<string, Map<string, StoredRun>>
-  /** Until when each worker's lease lasts. */
-  readonly workers: Map<string, number>
-}
+import { find, type Data, type StoredRun } from "./internal/memoryData.js"
+import { consume, loadSignals, requestCancel, send, unseen } from "./internal/memoryInbox.js"
 
 const capabilities: Capabilities = {
   name: "memory",
@@ -55,9 +43,6 @@ const childOf = <K, L, V>(map: Map<K, Map<L, V>>, key: K): Map<L, V> => {
   map.set(key, created)
   return created
 }
-
-const find = (data: Data, namespace: string, runId: string): StoredRun | undefined =>
-  data.namespaces.get(namespace)?.get(runId)
 
 function* allRuns(data: Data): Generator<StoredRun> {
   for (const runs of data.namespaces.values()) yield* runs.values()
@@ -87,6 +72,8 @@ const newRow = (run: NewRunRow, now: number): RunRow => ({
   wakeAt: null,
   inbox: 0,
   recoveries: 0,
+  cancelAt: null,
+  cancelReason: null,
   createdAt: now,
   updatedAt: now,
 })
@@ -97,7 +84,7 @@ const createRun = (data: Data, run: NewRunRow, now: number): { readonly created:
   // D1: an existing row is not changed.
   if (existing !== undefined) return { created: false, run: { ...existing.row } }
   const row = newRow(run, now)
-  runs.set(run.runId, { row, steps: new Map(), effects: new Map(), attempts: new Map() })
+  runs.set(run.runId, { row, steps: new Map(), effects: new Map(), attempts: new Map(), signals: new Map() })
   return { created: true, run: { ...row } }
 }
 
@@ -275,10 +262,12 @@ const commitOne = (data: Data, commit: CommitRows, now: number): CommitResult =>
     // D16
     recoveries: commit.steps.length > 0 ? 0 : run.row.recoveries,
     updatedAt: now,
+    ...unseen(run.row, patch, now),
   }
+  consume(run, commit.consumes)
   writeStepsAndAttempts(run, commit, now)
   writeEffects(run, commit, now)
-  return { _tag: "Committed", at: now }
+  return { _tag: "Committed", at: now, status: run.row.status }
 }
 
 const commit = (
@@ -318,10 +307,11 @@ const findEffect = (data: Data, key: Parameters<CheckpointDriver["findEffect"]>[
 const beat = (data: Data, workerId: string, leaseMs: number, now: number) => {
   const until = now + Math.ceil(leaseMs)
   data.workers.set(workerId, until)
-  const leases: Array<Lease> = []
+  const leases: Array<HeldLease> = []
   for (const { row } of allRuns(data)) {
     if (row.leaseOwner !== workerId || row.claimToken === null) continue
-    leases.push({ namespace: row.namespace, runId: row.runId, fence: row.fence, claimToken: row.claimToken })
+    const { claimToken, fence, inbox, namespace, runId } = row
+    leases.push({ namespace, runId, fence, claimToken, inbox })
   }
   return { until, now, leases }
 }
@@ -398,13 +388,24 @@ const atNow = <A>(act: (now: number) => A): Effect.Effect<A> => Effect.map(Clock
 
 const driverOver = (data: Data): CheckpointDriver => ({
   capabilities,
+  storeId: Effect.succeed(data.storeId),
   now: Clock.currentTimeMillis,
+  createRuns: (runs) => atNow((now) => runs.map((run) => createRun(data, run, now))),
   createRun: (run) => atNow((now) => createRun(data, run, now)),
   findRun: (namespace, runId) =>
     Effect.sync(() => {
       const run = find(data, namespace, runId)
       return run === undefined ? null : { ...run.row }
     }),
+  findRuns: (keys) =>
+    Effect.sync(() =>
+      keys.map(({ namespace, runId }) => {
+        const run = find(data, namespace, runId)
+        if (run === undefined) return null
+        const { input: _, ...row } = run.row
+        return row
+      }),
+    ),
   load: (namespace, runId) => Effect.sync(() => load(data, namespace, runId)),
   loadOpen: (namespace, runId, paths) => Effect.sync(() => loadOpen(data, namespace, runId, paths)),
   claim: (request) => atNow((now) => claim(data, request, now)),
@@ -412,10 +413,14 @@ const driverOver = (data: Data): CheckpointDriver => ({
   recordOutcome: (outcome) => atNow((now) => recordOutcome(data, outcome, now)),
   findEffect: (key) => Effect.sync(() => findEffect(data, key)),
   beat: (workerId, leaseMs) => atNow((now) => beat(data, workerId, leaseMs, now)),
+  leaseHasEnded: (workerId) => atNow((now) => leaseEnded(data.workers.get(workerId), now)),
   releaseWorker: (workerId) => atNow((now) => releaseWorker(data, workerId, now)),
   unpark: (namespace, runId) => atNow((now) => unpark(data, namespace, runId, now)),
   answer: (given) => atNow((now) => answer(data, given, now)),
   listParked: (page) => Effect.sync(() => listParked(data, page)),
+  send: (signal) => atNow((now) => send(data, signal, now)),
+  loadSignals: (namespace, runId, names) => Effect.sync(() => loadSignals(data, namespace, runId, names)),
+  requestCancel: (namespace, runId, reason) => atNow((now) => requestCancel(data, namespace, runId, reason, now)),
 })
 
 /**
@@ -428,8 +433,8 @@ export const MemoryDriver = {
   /**
    * Makes an empty store of its own. Its clock is Effect's, so that `TestClock` moves leases and wake times.
    *
-   * *Laws.* D1 to D21.
+   * *Laws.* D1 to D26.
    */
   make: (): Effect.Effect<CheckpointDriver> =>
-    Effect.sync(() => driverOver({ namespaces: new Map(), workers: new Map() })),
+    Effect.sync(() => driverOver({ storeId: randomUUID(), namespaces: new Map(), workers: new Map() })),
 }

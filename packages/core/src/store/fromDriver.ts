@@ -1,11 +1,13 @@
 /** A driver becomes a store: rows become records, refusals become errors. The only place where run columns are JSON. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import { LeaseLost, RunNotFound, StoreError } from "../model/Errors.js"
-import type { AttemptRecord, ParkRecord, RunRecord } from "../model/Records.js"
+import { finalStatuses, type AttemptRecord, type ParkRecord, type RunRecord } from "../model/Records.js"
 import { StoreWithTransactions } from "../model/StoreWithTransactions.js"
-import type { AttemptRow, CheckpointDriver, CommitRows, RunRow } from "./CheckpointDriver.js"
-import { makeLocalSignals, runnable } from "./LocalSignals.js"
+import type { AttemptRow, CheckpointDriver, CommitResult, CommitRows, RunRow } from "./CheckpointDriver.js"
+import { grouped } from "./internal/grouped.js"
+import { arrived, makeLocalSignals, runnable, type LocalSignals } from "./LocalSignals.js"
 import { CheckpointStore, type CheckpointStoreService, type Commit } from "./CheckpointStore.js"
 
 class Unreadable {
@@ -23,7 +25,9 @@ const read = <A>(column: string, text: string): A => {
   }
 }
 
-const runRecord = (row: RunRow): RunRecord => ({
+const runRecord = <R extends Pick<RunRow, "failure" | "parked">>(
+  row: R,
+): Omit<R, "failure" | "parked"> & Pick<RunRecord, "failure" | "parked"> => ({
   ...row,
   failure: row.failure === null ? null : read("failure", row.failure),
   parked: row.parked === null ? null : read("parked", row.parked),
@@ -44,8 +48,8 @@ const claimedRecord = (row: RunRow): RunRecord => {
 const attemptRecord = (row: AttemptRow): AttemptRecord => ({ ...row, error: read("error", row.error) })
 
 /** Unreadable is an error that names run and column, never an empty value (D14). */
-const decoded = <A>(of: string, decode: () => A): Effect.Effect<A, StoreError> =>
-  Effect.try({
+const readable = <A>(of: string, decode: () => A): Either.Either<A, StoreError> =>
+  Either.try({
     try: decode,
     catch: (thrown) =>
       new StoreError({
@@ -56,6 +60,9 @@ const decoded = <A>(of: string, decode: () => A): Effect.Effect<A, StoreError> =
       }),
   })
 
+const decoded = <A>(of: string, decode: () => A): Effect.Effect<A, StoreError> =>
+  Effect.suspend(() => readable(of, decode))
+
 const text = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))
 
 const commitRows = (commit: Commit): CommitRows => ({
@@ -64,8 +71,41 @@ const commitRows = (commit: Commit): CommitRows => ({
   attempts: commit.attempts.map((attempt) => ({ ...attempt, error: JSON.stringify(attempt.error) })),
 })
 
+/**
+ * Whether what stands is this very commit, whose acknowledgement was lost: under this fence nobody but this worker could
+ * have set this seq, and a worker that has given the run back did not leave it as this commit would.
+ */
+const isStanding = (
+  { lease, run, seq }: Commit,
+  stands: NonNullable<Extract<CommitResult, { _tag: "Refused" }>["run"]>,
+): boolean =>
+  stands.fence === lease.fence &&
+  stands.seq === seq &&
+  stands.claimToken === (run.release ? null : lease.claimToken) &&
+  (!finalStatuses.has(run.status) || stands.status === run.status)
+
+/** Whether a commit stands in the store, and since when. */
+const committed = (commit: Commit, result: CommitResult): Either.Either<number, LeaseLost> => {
+  if (result._tag === "Committed") return Either.right(result.at)
+  const stands = result.run
+  return stands !== null && isStanding(commit, stands)
+    ? Either.right(stands.updatedAt)
+    : // Whoever stands against the commit, this worker's picture of the run is not the store's: it stops (X6).
+      Either.left(new LeaseLost(commit.lease))
+}
+
+/** D23: a run that may not wait is claimable at once, and this process is the first to know. */
+const woken = (
+  signals: LocalSignals,
+  commit: Commit,
+  { status }: Extract<CommitResult, { readonly _tag: "Committed" }>,
+): Effect.Effect<void> => (status === commit.run.status ? Effect.void : signals.send(runnable))
+
 /** The part of a store that runs bodies in the database's own transactions; empty where the driver has none. */
-const transactions = ({ transact }: CheckpointDriver): Pick<CheckpointStoreService, "transact"> =>
+const transactions = (
+  { transact }: CheckpointDriver,
+  signals: LocalSignals,
+): Pick<CheckpointStoreService, "transact"> =>
   transact === undefined
     ? {}
     : {
@@ -76,7 +116,7 @@ const transactions = ({ transact }: CheckpointDriver): Pick<CheckpointStoreServi
             Effect.flatMap(({ result, value: { commit, value } }) =>
               // Also where the run stands at this very seq: what is there then is another body's work, not this one's.
               result._tag === "Committed"
-                ? Effect.succeed({ at: result.at, value })
+                ? Effect.as(woken(signals, commit, result), { at: result.at, value })
                 : Effect.fail(new LeaseLost(commit.lease)),
             ),
           ),
@@ -93,15 +133,18 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
     row === null ? Effect.fail(new RunNotFound({ namespace, runId })) : Effect.succeed(row)
 
   const signals = makeLocalSignals()
+  // Many starts at once are one transaction.
+  const create = grouped(driver.createRuns)
   // D18: what another process has made runnable wakes the workers of this one.
   driver.onWakeUp?.(() => Effect.runSync(signals.send(runnable)))
 
   return {
     capabilities: driver.capabilities,
     signals,
+    storeId: driver.storeId,
     now: driver.now,
     createRun: (run) =>
-      Effect.flatMap(driver.createRun(run), (result) =>
+      Effect.flatMap(create(run), (result) =>
         Effect.map(
           decoded(`run '${run.runId}'`, () => runRecord(result.run)),
           (record) => ({
@@ -115,6 +158,10 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
         Effect.flatMap((row) => found(namespace, runId, row)),
         Effect.flatMap((row) => decoded(`run '${runId}'`, () => runRecord(row))),
       ),
+    findRuns: (keys) =>
+      Effect.map(driver.findRuns(keys), (rows) =>
+        rows.map((row, index) => readable(`run '${keys[index]!.runId}'`, () => (row === null ? null : runRecord(row)))),
+      ),
     load: (namespace, runId) =>
       driver.load(namespace, runId).pipe(
         Effect.flatMap((rows) => found(namespace, runId, rows)),
@@ -125,22 +172,22 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
         decoded(`run '${runId}'`, () => ({ ...rows, attempts: rows.attempts.map(attemptRecord) })),
       ),
     claim: (request) => Effect.map(driver.claim(request), (rows) => rows.map(claimedRecord)),
-    commit: (commit) =>
+    commit: (batch) =>
       // Encoded before the driver begins its transaction: a transaction holds I/O only.
-      Effect.suspend(() => driver.commit([commitRows(commit)])).pipe(
-        Effect.flatMap(([result]) => {
-          if (result?._tag === "Committed") return Effect.succeed(result.at)
-          const stands = result?.run
-          // The acknowledgement of a first try was lost: under this fence nobody else could have set this seq.
-          return stands != null && stands.fence === commit.lease.fence && stands.seq === commit.seq
-            ? Effect.succeed(stands.updatedAt)
-            : // Whoever stands against the commit, this worker's picture of the run is not the store's: it stops (X6).
-              Effect.fail(new LeaseLost(commit.lease))
-        }),
+      Effect.suspend(() => driver.commit(batch.map(commitRows))).pipe(
+        Effect.tap((results) =>
+          Effect.forEach(
+            results,
+            (result, index) => (result._tag === "Committed" ? woken(signals, batch[index]!, result) : Effect.void),
+            { discard: true },
+          ),
+        ),
+        Effect.map((results) => batch.map((commit, index) => committed(commit, results[index]!))),
       ),
     recordOutcome: driver.recordOutcome,
     findEffect: driver.findEffect,
     beat: driver.beat,
+    leaseHasEnded: driver.leaseHasEnded,
     releaseWorker: driver.releaseWorker,
     unpark: driver.unpark,
     answer: ({ attempt, ...answer }) =>
@@ -154,7 +201,17 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
           decoded(`run '${row.runId}'`, () => ({ ...row, parked: read<ParkRecord>("parked", row.parked) })),
         ),
       ),
-    ...transactions(driver),
+    send: (signal) =>
+      Effect.tap(driver.send(signal), ({ _tag }) => (_tag === "Sent" ? signals.send(runnable) : Effect.void)),
+    loadSignals: (namespace, runId, names) =>
+      Effect.flatMap(driver.loadSignals(namespace, runId, names), (loaded) => found(namespace, runId, loaded)),
+    requestCancel: (namespace, runId, reason) =>
+      Effect.tap(driver.requestCancel(namespace, runId, reason), (result) =>
+        result === "Requested"
+          ? Effect.zipRight(signals.send(runnable), signals.send(arrived(namespace, runId)))
+          : Effect.void,
+      ),
+    ...transactions(driver, signals),
   }
 }
 

@@ -7,34 +7,13 @@ import {
   faultPoints,
   type FaultPoint,
   NotPerformed,
-  OnUnknown,
-  Operation,
   Workflow,
   type AnyWorkflow,
 } from "../../src/index.js"
 import type { Bench } from "./support/bench.js"
 import { Provider } from "./support/operations.js"
 import { crashAt, errorOf, resumeOn, runOn, test } from "./support/paying.js"
-
-const onUnknown = OnUnknown.retryWithKey({ keyWindow: "1 day" })
-const Book = Operation.make("book", {
-  payload: Schema.Struct({ what: Schema.String }),
-  success: Schema.Struct({ id: Schema.String }),
-  failure: Schema.Struct({ full: Schema.String }),
-  onUnknown,
-  timeout: "1 second",
-})
-const Cancel = Operation.make("cancel", {
-  payload: Schema.Struct({ id: Schema.String }),
-  success: Schema.Void,
-  onUnknown,
-  timeout: "1 second",
-})
-
-const cancelling = {
-  operation: Cancel,
-  payload: ({ result }: { readonly result: { readonly id: string } }) => ({ id: result.id }),
-}
+import { Book, bookAt, Cancel, cancelling, order, row, world } from "./support/trips.js"
 
 /** Three bookings that can be taken back; the fourth is refused. */
 const trip = Workflow.make("trip", { version: 1, input: Schema.Null })
@@ -44,27 +23,6 @@ const trip = Workflow.make("trip", { version: 1, input: Schema.Null })
   .perform("insurance", Book, { optional: true, payload: () => null, compensate: cancelling })
   .perform("guide", Book, { payload: () => ({ what: "guide" }) })
   .compile()
-
-const bookAt = (provider: Provider) =>
-  Book.toLayer((payload, context) =>
-    payload.what === "guide"
-      ? Effect.fail({ full: "no guide left" })
-      : Effect.sync(() => provider.handle(payload, context, () => ({ id: payload.what })) as { id: string }),
-  )
-const cancelAt = (provider: Provider) =>
-  Cancel.toLayer((payload, context) => Effect.sync(() => void provider.handle(payload, context, () => undefined)))
-
-const world = () => {
-  const booked = new Provider()
-  const cancelled = new Provider()
-  return { booked, cancelled, needs: Layer.merge(bookAt(booked), cancelAt(cancelled)) as Layer.Layer<any> }
-}
-
-const order = (provider: Provider): ReadonlyArray<string> => [
-  ...new Set(provider.calls.map(({ payload }) => (payload as { id: string }).id)),
-]
-
-const row = (bench: Bench) => Effect.map(bench.driver.findRun("default", "r"), (run) => run!)
 
 describe("compensation", () => {
   test("takes back what was done, last first, and the client sees the failure that began it", (bench) =>
@@ -101,7 +59,7 @@ describe("compensation", () => {
     }))
 
   // What a step with this policy does not pass by.
-  const elsewhere = new Set<FaultPoint>(["afterClaim", "beforeBeat", "afterRecord"])
+  const elsewhere = new Set<FaultPoint>(["afterClaim", "beforeBeat", "afterRecord", "beforeFlush", "afterFlush"])
   for (const point of faultPoints.filter((each) => !elsewhere.has(each))) {
     for (const step of ["car/compensate", "hotel/compensate"]) {
       test(`goes on after a crash at ${point} of ${step}, and takes nothing back twice`, (bench) =>

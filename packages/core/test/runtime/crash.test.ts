@@ -26,11 +26,11 @@ interface Site {
 }
 
 /** A read, an operation in its own form, an operation inside a step, and a step without effects. */
-const makeWorld = () => {
+const makeWorld = (durability: "step" | "barrier" = "barrier") => {
   const charges = new Provider()
   const mails = new Provider()
   const called: Array<string> = []
-  const workflow: AnyWorkflow = (Workflow.make("crashing", { version: 1, input: Schema.String }) as any)
+  const workflow: AnyWorkflow = (Workflow.make("crashing", { version: 1, input: Schema.String, durability }) as any)
     .step("read", { effects: [Effects.read(Model)], output: Schema.Number }, ({ input }: any) => {
       called.push("read")
       return Effect.flatMap(Model, (model) => model.ask(input))
@@ -107,10 +107,10 @@ const check = (bench: Bench, world: World, result: unknown, crashes: number) =>
   })
 
 /** Crashes at each site in turn, each on a worker of its own, then lets a last one finish. */
-const crash = (sites: ReadonlyArray<Site>) =>
+const crash = (sites: ReadonlyArray<Site>, durability: "step" | "barrier" = "barrier") =>
   Effect.gen(function* () {
     const bench = yield* makeBench
-    const world = makeWorld()
+    const world = makeWorld(durability)
     const deaths = []
     for (const site of sites) {
       const death = yield* doomedAt(bench, world, site)
@@ -148,6 +148,12 @@ const sites: ReadonlyArray<Site> = [
   ...commitPoints.map((point) => ({ point, step: "plain" })),
 ]
 
+/** Around the first write of what was accepted. */
+const flushes: ReadonlyArray<Site> = [
+  { point: "beforeFlush", step: "" },
+  { point: "afterFlush", step: "" },
+]
+
 describe("a worker that is killed", () => {
   it.live("passes exactly the sites that these tests kill it at", () =>
     Effect.gen(function* () {
@@ -156,7 +162,8 @@ describe("a worker that is killed", () => {
       const passed: Array<Site> = []
       const mortal = makeMortal(bench.store, (point, { step }) =>
         Effect.sync(() => {
-          if (point !== "beforeBeat") passed.push({ point, step })
+          // Flushes concern no step; they are killed at by themselves.
+          if (step !== "" || point === "afterClaim") passed.push({ point, step })
         }),
       )
       yield* startWorker(mortal.store, { workflows: [world.workflow] }, world.needs, mortal.faults)
@@ -166,9 +173,23 @@ describe("a worker that is killed", () => {
     }).pipe(Effect.scoped, Effect.withClock(makeVirtualClock())),
   )
 
-  for (const site of sites) {
-    it.live(`${site.point} of '${site.step}' is resumed by another`, () =>
-      Effect.map(crash([site]), (crashes) => expect(crashes).toBe(1)),
+  for (const durability of ["step", "barrier"] as const) {
+    for (const site of [...sites, ...flushes]) {
+      it.live(`${site.point} of '${site.step}' is resumed by another, with every ${durability} waited for`, () =>
+        Effect.map(crash([site], durability), (crashes) => expect(crashes).toBe(1)),
+      )
+    }
+  }
+
+  for (const flush of flushes) {
+    it.live(`${flush.point} twice, and any other site between`, () =>
+      Effect.gen(function* () {
+        for (const site of sites) {
+          // A site that was passed for good, and every flush after it, strikes nobody.
+          const crashes = yield* crash([flush, site, flush])
+          expect(crashes).toBeGreaterThanOrEqual(1)
+        }
+      }),
     )
   }
 

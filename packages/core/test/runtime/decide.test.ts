@@ -83,6 +83,7 @@ const records = (of: {
   readonly status?: RunStatus
   readonly samePlan?: boolean
   readonly failure?: FailureRecord
+  readonly cancelAt?: number
   readonly steps?: ReadonlyArray<StepRecord>
   readonly effects?: ReadonlyArray<EffectRecord>
   readonly attempts?: ReadonlyArray<AttemptRecord>
@@ -90,6 +91,7 @@ const records = (of: {
   status: of.status ?? "running",
   samePlan: of.samePlan ?? true,
   failure: of.failure ?? null,
+  cancelAt: of.cancelAt ?? null,
   steps: new Map((of.steps ?? []).map((row) => [row.path, row])),
   effects: group(of.effects ?? []),
   attempts: group(of.attempts ?? []),
@@ -175,6 +177,30 @@ describe("decide", () => {
     expect(decide(planOf([a, b]), of)).toMatchObject({ _tag: "Attempt", node: b })
     const reads = node("a", [{ kind: "read", name: "model" }])
     expect(decide(planOf([reads, b]), of)).toMatchObject({ _tag: "Attempt", node: b })
+  })
+
+  it("cancels where it stands, unless something happened there or may have", () => {
+    const of = (rest: Parameters<typeof records>[0]) => decide(planOf([a, b]), records({ cancelAt: 5, ...rest }))
+    const cancel = { _tag: "Cancel", step: "a" }
+    expect(of({})).toEqual(cancel)
+    expect(of({ attempts: [attempt(a, 1, "failed", 99)] })).toEqual(cancel)
+    expect(of({ effects: [effect(a, 0, "failed")] })).toEqual(cancel)
+    expect(of({ effects: [effect(a, 0, "notPerformed")] })).toEqual(cancel)
+    // A generation that is accounted for is not what stands open.
+    expect(of({ effects: [effect(a, 0, "failed")], attempts: [attempt(a, 1, "refused")] })).toEqual(cancel)
+    for (const state of ["intended", "succeeded"] as const) {
+      expect(of({ effects: [effect(a, 0, state)] })).toMatchObject({ _tag: "Attempt", node: a, effect: { state } })
+    }
+    expect(of({ steps: [step(a)] })).toEqual({ _tag: "Cancel", step: "b" })
+    expect(of({ steps: [step(a), step(b)] })).toEqual({ _tag: "Cancel", step: "" })
+  })
+
+  it("does not cancel what fails already, has ended, or cannot be interpreted", () => {
+    const failure = { kind: "canceled", step: "a", problem: "" } as const
+    expect(decide(planOf([a]), records({ cancelAt: 5, failure }))).toEqual({ _tag: "Failed", failure })
+    expect(decide(planOf([a]), records({ cancelAt: 5, status: "completed" }))).toEqual({ _tag: "Finished" })
+    const removed = records({ cancelAt: 5, samePlan: false, steps: [step(a)] })
+    expect(decide(planOf([b]), removed)).toMatchObject({ _tag: "Incompatible" })
   })
 
   it("refuses a gap even under the same plan", () => {

@@ -1,9 +1,17 @@
 /** Workers over a store that fails: what passes is waited out, what does not ends one run's fiber (W6). */
 import { afterEach, describe, expect, vi } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { Cairn, StoreError } from "../../src/index.js"
+import { Cairn, StoreError, type AnyWorkflow } from "../../src/index.js"
 import { adding, followClock, input, make, row, start, test } from "./support/adding.js"
-import { intercepted, refuseUnhandled, startWorker, storeLayer, type Bench } from "./support/bench.js"
+import {
+  intercepted,
+  makeMortal,
+  refuseUnhandled,
+  startDoomed,
+  startWorker,
+  storeLayer,
+  type Bench,
+} from "./support/bench.js"
 import { Charge, chargeAt, Provider } from "./support/operations.js"
 
 refuseUnhandled()
@@ -22,8 +30,59 @@ describe("a store that fails", () => {
       }),
     )
 
+  /** A run whose first step is committed, by a worker that is no more: only such a run is loaded. */
+  const begun = (bench: Bench, workflow: AnyWorkflow, runId: string) =>
+    Effect.gen(function* () {
+      const mortal = makeMortal(bench.store, (point, { step }) =>
+        Effect.sync(() => {
+          if (point === "beforeCommit" && step === "b") mortal.kill()
+        }),
+      )
+      yield* startDoomed(mortal, { workflows: [workflow] })
+      const handle = yield* start(bench, workflow, runId)
+      yield* Effect.repeat(Effect.sleep(100), {
+        until: () => Effect.map(row(bench, runId), ({ seq }) => seq === 1),
+      })
+      return handle
+    })
+
+  const two = (): AnyWorkflow =>
+    make("two", 1, "step")
+      .step("a", { effects: [], output: Schema.Null }, () => null)
+      .step("b", { effects: [], output: Schema.Int }, ({ input: { a, b } }: any) => a + b)
+      .output(Schema.Int, ({ results }: any) => results.b)
+      .compile()
+
   for (const reason of ["Busy", "Unavailable"] as const) {
-    for (const method of ["load", "commit", "findRun", "claim", "beat"]) {
+    test(`${reason} at load for a while is waited out`, (bench) =>
+      Effect.gen(function* () {
+        let left = 4
+        const store = failing(bench, (called) => (called === "load" && left-- > 0 ? reason : null))
+        const handle = yield* begun(bench, two(), "r")
+        yield* startWorker(store, { workflows: [two()] })
+        expect(yield* handle.result).toBe(3)
+        expect(left).toBeLessThan(0)
+        expect((yield* row(bench, "r")).fence).toBe(2)
+      }))
+  }
+
+  for (const reason of ["Full", "Corrupt", "Permission", "Unknown"] as const) {
+    test(`${reason} at load ends the run's fiber alone, and the run goes on once the store is well`, (bench) =>
+      Effect.gen(function* () {
+        let broken = true
+        const store = failing(bench, (called) => (called === "load" && broken ? reason : null))
+        const handle = yield* begun(bench, two(), "sick")
+        yield* startWorker(store, { workflows: [two(), adding()] })
+        yield* Effect.sleep("60 seconds")
+        expect((yield* bench.driver.load("default", "sick"))!.steps).toHaveLength(1)
+        expect(yield* (yield* start(bench, adding(), "healthy")).result).toBe(3)
+        broken = false
+        expect(yield* handle.result).toBe(3)
+      }))
+  }
+
+  for (const reason of ["Busy", "Unavailable"] as const) {
+    for (const method of ["commit", "findRun", "claim", "beat"]) {
       test(`${reason} at ${method} for a while is waited out`, (bench) =>
         Effect.gen(function* () {
           let left = 0
@@ -45,7 +104,7 @@ describe("a store that fails", () => {
   }
 
   for (const reason of ["Full", "Corrupt", "Permission", "Unknown"] as const) {
-    for (const method of ["load", "commit"]) {
+    for (const method of ["commit"]) {
       test(`${reason} at ${method} ends the run's fiber alone, and the run goes on once the store is well`, (bench) =>
         Effect.gen(function* () {
           let broken: string | null = "sick"

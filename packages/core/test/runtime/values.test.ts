@@ -18,7 +18,8 @@ import { makeVirtualClock } from "./support/virtualClock.js"
 
 refuseUnhandled()
 
-const make = (name = "values"): any => (Workflow.make as any)(name, { version: 1, input: Schema.parseJson() })
+const make = (name = "values"): any =>
+  (Workflow.make as any)(name, { version: 1, input: Schema.parseJson(), durability: "step" })
 
 const runOnce = (workflow: AnyWorkflow, input: unknown = null) =>
   Effect.gen(function* () {

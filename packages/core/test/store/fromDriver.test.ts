@@ -1,6 +1,7 @@
 import { fromDriver, MemoryDriver, type CheckpointDriver, type RunRow } from "@cairn/core"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { arrived } from "../../src/store/LocalSignals.js"
 import { claimed, firstStep, newRun } from "./runs.js"
 
 /** A driver whose rows hold this where a column should hold JSON. */
@@ -19,7 +20,7 @@ describe("fromDriver", () => {
       const details = first.attempts[0]!.error
       const failure = { kind: "undeclared", step: "charge", problem: "no", details } as const
       const parked = { reason: "OutcomeUnknown", step: "charge", problem: "ask" } as const
-      yield* store.commit({ ...first, run: { ...first.run, failure, parked } })
+      yield* store.commit([{ ...first, run: { ...first.run, failure, parked } }])
       const { run } = yield* store.load(newRun.namespace, newRun.runId)
       const { attempts } = yield* store.loadOpen(newRun.namespace, newRun.runId, ["charge"])
       expect(run.failure).toEqual(failure)
@@ -50,8 +51,9 @@ describe("fromDriver", () => {
         { ...firstStep(lease), base: 4, seq: 5 },
       ]
       for (const commit of refused) {
-        const lost = yield* Effect.flip(store.commit(commit))
-        expect(lost).toMatchObject({ _tag: "LeaseLost", runId: commit.lease.runId, fence: commit.lease.fence })
+        const [lost] = yield* store.commit([commit])
+        const { fence, runId } = commit.lease
+        expect(lost).toMatchObject({ _tag: "Left", left: { _tag: "LeaseLost", runId, fence } })
       }
     }),
   )
@@ -61,10 +63,40 @@ describe("fromDriver", () => {
       const store = fromDriver(yield* MemoryDriver.make())
       const commit = firstStep(yield* claimed(store))
       const released = { ...commit, run: { ...commit.run, status: "completed" as const, release: true } }
-      const at = yield* store.commit(released)
-      expect(yield* store.commit(released)).toBe(at)
+      const first = yield* store.commit([released])
+      expect(first).toMatchObject([{ _tag: "Right" }])
+      expect(yield* store.commit([released])).toEqual(first)
       expect((yield* store.load(newRun.namespace, newRun.runId)).steps).toHaveLength(1)
     }),
+  )
+
+  it.effect(
+    "wakes who waits for runs where a commit may not let its run wait (D23), and where a signal or a cancel came",
+    () =>
+      Effect.gen(function* () {
+        const store = fromDriver(yield* MemoryDriver.make())
+        const { namespace, runId } = newRun
+        const commit = firstStep(yield* claimed(store))
+        const waiting = { ...commit, run: { ...commit.run, status: "waiting" as const, release: true, seenInbox: 0 } }
+        const ear = yield* store.signals.listen("runnable")
+        const heard = ear.wait(0)
+        const signal = { namespace, runId, signalId: "s", name: "n", payload: null, payloadHash: "h" }
+        expect(yield* store.send(signal)).toEqual({ _tag: "Sent", position: 1 })
+        expect(yield* heard).toBe(true)
+        expect(yield* store.send(signal)).toEqual({ _tag: "Known" })
+        expect(yield* heard).toBe(false)
+        yield* store.commit([waiting])
+        expect(yield* heard).toBe(true)
+        expect((yield* store.findRun(namespace, runId)).status).toBe("pending")
+        let toldOwner = 0
+        const deaf = store.signals.on(arrived(namespace, runId), () => toldOwner++)
+        expect(yield* store.requestCancel(namespace, runId, null)).toBe("Requested")
+        expect(yield* store.requestCancel(namespace, runId, null)).toBe("Known")
+        expect([toldOwner, yield* heard]).toEqual([1, true])
+        deaf()
+        expect((yield* store.loadSignals(namespace, runId, ["n"])).signals).toHaveLength(1)
+        expect(yield* Effect.flip(store.loadSignals(namespace, "nobody", ["n"]))).toMatchObject({ _tag: "RunNotFound" })
+      }).pipe(Effect.scoped),
   )
 
   it.effect("says Corrupt, with run and column, where a column holds no JSON", () =>

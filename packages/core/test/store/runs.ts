@@ -41,6 +41,7 @@ export const firstStep = (lease: Lease): Commit => ({
     failure: null,
     parked: null,
     release: false,
+    seenInbox: null,
   },
   steps: [{ path: "extract", seq: 1, result: "1", effect: "none", idempotencyKey: null, attempts: 1, durationMs: 3 }],
   effects: [],
@@ -54,4 +55,5 @@ export const firstStep = (lease: Lease): Commit => ({
       retryInMs: null,
     },
   ],
+  consumes: [],
 })

@@ -18,7 +18,7 @@ import { defaultLockMs } from "./postgresDialect.js"
  * other processes wake this one; it must reach the server itself and not a transaction pooler: set it to false, or give
  * `listenUrl`. Limits, in milliseconds: `connectTimeoutMs` (5,000), `statementTimeoutMs` (30,000), `lockTimeoutMs`
  * (5,000), `idleInTransactionTimeoutMs` (10,000), `retryTimeoutMs` (5,000: how long a call repeats what deadlocks, locks
- * and lost connections undid), `listenProbeMs` (5,000: how often the listening connection is tried).
+ * and lost connections undid), `listenProbeMs` (15,000: how often the listening connection is tried).
  *
  * @category models
  * @since 0.1.0
@@ -131,7 +131,7 @@ export const readOptions = (options: PostgresStoreOptions): Effect.Effect<ReadOp
       return yield* refused(`'maxConnections' is ${maxConnections}, it has to be a whole number from 1`)
     }
     const statementMs = yield* milliseconds("statementTimeoutMs", options.statementTimeoutMs ?? 30_000)
-    const probeMs = yield* milliseconds("listenProbeMs", options.listenProbeMs ?? 5_000)
+    const probeMs = yield* milliseconds("listenProbeMs", options.listenProbeMs ?? 15_000)
     const { client, listener } = yield* readClient(options, statementMs, probeMs)
     return {
       client,

@@ -31,6 +31,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
+import { NamedStatements, type NamingClient } from "./namedStatements.js"
 import { isAborted } from "./sqlStates.js"
 
 /** Limits in milliseconds. */
@@ -72,7 +73,7 @@ const untilDone = <A>(retryMs: number, once: Effect.Effect<A, FailedTry>): Effec
 
 /** The client's connection keeps the driver's here; its type does not say so. */
 interface Reserved extends Connection {
-  readonly pg?: { readonly end: (done: () => void) => void }
+  readonly pg?: Partial<NamingClient> & { readonly end: (done: () => void) => void }
 }
 
 /** A connection that one call holds, its errors classified. */
@@ -90,22 +91,28 @@ const undone = (error: StoreError): FailedTry => new FailedTry({ error, undone: 
 
 type Reserve = (operation: string) => Effect.Effect<Held, FailedTry, Scope.Scope>
 
-const reserving =
-  (client: Pick<SqlClient.SqlClient, "reserve">, dialect: Dialect): Reserve =>
-  (operation) => {
+const reserving = (client: Pick<SqlClient.SqlClient, "reserve">, dialect: Dialect): Reserve => {
+  const named = new NamedStatements()
+  return (operation) => {
     const classified = <A, R>(effect: Effect.Effect<A, unknown, R>): Effect.Effect<A, StoreError, R> =>
       Effect.catchAllCause(effect, (cause) => Effect.fail(storeError(dialect, operation, Cause.squash(cause))))
     return classified(client.reserve).pipe(
       Effect.mapError(undone),
-      Effect.map((connection) => ({
+      Effect.map((connection: Reserved) => ({
         operation,
         connection,
-        run: ({ params, text }) => classified(connection.execute(text, params, undefined)),
+        run: ({ params, text }) =>
+          classified(
+            named.takes(connection.pg, params)
+              ? named.run(connection.pg, text, params)
+              : connection.execute(text, params, undefined),
+          ),
         commit: classified(Effect.suspend(() => connection.executeRaw("commit", []))),
-        close: Effect.sync(() => (connection as Reserved).pg?.end(() => undefined)),
+        close: Effect.sync(() => connection.pg?.end(() => undefined)),
       })),
     )
   }
+}
 
 const rollBack = ({ close, run }: Held, error: StoreError): Effect.Effect<void> =>
   // G3: where the connection is gone, or does not answer, a rollback would only wait once more.

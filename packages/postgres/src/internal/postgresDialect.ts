@@ -35,6 +35,7 @@ export const postgresDialect = (schema: string, lockMs = defaultLockMs): Dialect
     types: columnTypes,
     tableOptions: "",
     placeholder: (position) => `$${position}`,
+    newId: "pg_catalog.gen_random_uuid()::text",
     // `now()` would be the start of the transaction.
     now: "(extract(epoch from pg_catalog.clock_timestamp()) * 1000)::bigint",
     // One array a column: one text serves any number of rows.

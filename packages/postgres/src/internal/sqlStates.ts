@@ -9,6 +9,9 @@ const states: ReadonlyMap<string, Reason> = new Map<string, Reason>([
   ["40001", "Busy"],
   ["40P01", "Busy"],
   ["55P03", "Busy"],
+  // A named statement that a pooler's other connection does not know, or knows of somebody else: it is sent without a name.
+  ["26000", "Busy"],
+  ["42P05", "Busy"],
   // Statement timeout or cancel; timeouts that end the session with its transaction.
   ["57014", "Unavailable"],
   ["25P03", "Unavailable"],

@@ -4,6 +4,7 @@ import type { SqlClient } from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import { Effect } from "effect"
+import { unnamed } from "./unnamed.js"
 
 class DeadConnection extends Error {
   readonly code = "ECONNRESET"
@@ -32,7 +33,7 @@ export const makeFaultyClient = (client: SqlClient): FaultyClient => {
 
   const faulty = (connection: Connection): Connection =>
     // By prototype: the client's connection is an object of a class.
-    Object.assign(Object.create(connection) as Connection, {
+    Object.assign(Object.create(connection) as Connection, unnamed(connection), {
       execute: (...args: Parameters<Connection["execute"]>) => guarded(connection.execute(...args)),
       executeRaw: (...args: Parameters<Connection["executeRaw"]>) => guarded(connection.executeRaw(...args)),
     })
@@ -58,6 +59,10 @@ export const makeFaultyClient = (client: SqlClient): FaultyClient => {
       releaseWorker: (workerId) => Effect.ensuring(driver.releaseWorker(workerId), disarm),
       unpark: (namespace, runId) => Effect.ensuring(driver.unpark(namespace, runId), disarm),
       answer: (given) => Effect.ensuring(driver.answer(given), disarm),
+      send: (signal) => Effect.ensuring(driver.send(signal), disarm),
+      loadSignals: (namespace, runId, names) => Effect.ensuring(driver.loadSignals(namespace, runId, names), disarm),
+      requestCancel: (namespace, runId, reason) =>
+        Effect.ensuring(driver.requestCancel(namespace, runId, reason), disarm),
     }),
   }
 }

@@ -42,6 +42,7 @@ export const stepCommit = (lease: Lease, base: number, run: Partial<CommitRows["
     failure: null,
     parked: null,
     release: false,
+    seenInbox: null,
     ...run,
   },
   steps: [
@@ -57,6 +58,7 @@ export const stepCommit = (lease: Lease, base: number, run: Partial<CommitRows["
   ],
   effects: [],
   attempts: [],
+  consumes: [],
 })
 
 /** New runs that a worker owns. */

@@ -14,6 +14,7 @@ import {
   attemptRows,
   commitStatements,
   committedColumns,
+  consumedRows,
   effectRows,
   guardRow,
   stepRows,
@@ -21,6 +22,9 @@ import {
 import { commitAtOnce } from "../statements/commitAtOnce.js"
 import { runStatements, standingColumns } from "../statements/runs.js"
 import type { CommitIn } from "./transactions.js"
+
+/** What the guarding update gives back of a run. */
+type Hit = Pick<RunRow, "updatedAt" | "status">
 
 type Standing = Extract<CommitResult, { readonly _tag: "Refused" }>["run"]
 
@@ -66,6 +70,11 @@ export const commits = (dialect: Dialect, database: Database) => {
       yield* runAll(session, steps, statements.insertSteps)
       yield* runAll(session, effects, statements.upsertEffects)
       yield* runAll(session, attempts, statements.upsertAttempts)
+      yield* runAll(
+        session,
+        hit.flatMap(([commit]) => consumedRows(commit)),
+        statements.consume,
+      )
     })
 
   const standingOf = (session: Session, refused: ReadonlyArray<CommitRows>) =>
@@ -84,24 +93,24 @@ export const commits = (dialect: Dialect, database: Database) => {
     return { seq, fence, claimToken, status, updatedAt }
   }
 
-  /** When each run of those that were hit was committed. */
-  const timesOf = (updated: ReadonlyArray<Row>): Effect.Effect<ReadonlyMap<string, number>, StoreError> =>
+  /** When each run of those that were hit was committed, and as what. */
+  const committedOf = (updated: ReadonlyArray<Row>): Effect.Effect<ReadonlyMap<string, Hit>, StoreError> =>
     attempt(() => {
-      const rows = readAll<Pick<RunRow, "namespace" | "runId" | "updatedAt">>(operation, committedColumns, updated)
-      return new Map(rows.map((row) => [keyOf(row.namespace, row.runId), row.updatedAt]))
+      const rows = readAll<Hit & Pick<RunRow, "namespace" | "runId">>(operation, committedColumns, updated)
+      return new Map(rows.map((row) => [keyOf(row.namespace, row.runId), row]))
     })
 
   const resultsOf = (
     keys: ReadonlyArray<string>,
-    at: ReadonlyMap<string, number>,
+    hits: ReadonlyMap<string, Hit>,
     against: ReadonlyMap<string, Row>,
   ): Effect.Effect<ReadonlyArray<CommitResult>, StoreError> =>
     attempt(() =>
       keys.map((key) => {
-        const committedAt = at.get(key)
-        return committedAt === undefined
+        const hit = hits.get(key)
+        return hit === undefined
           ? { _tag: "Refused", run: standingRow(against.get(key)) }
-          : { _tag: "Committed", at: committedAt }
+          : { _tag: "Committed", at: hit.updatedAt, status: hit.status }
       }),
     )
 
@@ -113,17 +122,17 @@ export const commits = (dialect: Dialect, database: Database) => {
   ) =>
     Effect.gen(function* () {
       const updated = yield* runAll(session, guards, statements.update)
-      const at = yield* timesOf(updated)
+      const hits = yield* committedOf(updated)
       const hit: Array<readonly [CommitRows, number]> = []
       const refused: Array<CommitRows> = []
       batch.forEach((commit, index) => {
-        const committedAt = at.get(keys[index]!)
-        if (committedAt === undefined) refused.push(commit)
-        else hit.push([commit, committedAt])
+        const at = hits.get(keys[index]!)?.updatedAt
+        if (at === undefined) refused.push(commit)
+        else hit.push([commit, at])
       })
       yield* writeRecords(session, hit)
       const against = refused.length === 0 ? new Map<string, Row>() : yield* standingOf(session, refused)
-      return yield* resultsOf(keys, at, against)
+      return yield* resultsOf(keys, hits, against)
     })
 
   const inSteps: CheckpointDriver["commit"] = (batch) =>
@@ -135,12 +144,12 @@ export const commits = (dialect: Dialect, database: Database) => {
   const atOnce: CheckpointDriver["commit"] = (batch) =>
     Effect.gen(function* () {
       const [keys, statement] = yield* attempt(() => [keysOf(batch), together(batch)] as const)
-      const at = yield* timesOf(yield* database.write(operation, statement))
-      const refused = batch.filter((_, index) => !at.has(keys[index]!))
+      const hits = yield* committedOf(yield* database.write(operation, statement))
+      const refused = batch.filter((_, index) => !hits.has(keys[index]!))
       // Read afterwards: what the statement itself sees of a run that it was refused is the row of before.
       const reading: Session = { run: (statement) => database.query(operation, statement) }
       const against = refused.length === 0 ? new Map<string, Row>() : yield* standingOf(reading, refused)
-      return yield* resultsOf(keys, at, against)
+      return yield* resultsOf(keys, hits, against)
     })
 
   /** In a transaction that others have begun; nothing of it is kept where it is refused. */
@@ -152,9 +161,9 @@ export const commits = (dialect: Dialect, database: Database) => {
         return (yield* within(session, [rows], [key], [guard]))[0]!
       }
       const statement = yield* attempt(() => together([rows]))
-      const at = yield* timesOf(yield* session.run(statement))
-      const against = at.has(key) ? new Map<string, Row>() : yield* standingOf(session, [rows])
-      return (yield* resultsOf([key], at, against))[0]!
+      const hits = yield* committedOf(yield* session.run(statement))
+      const against = hits.has(key) ? new Map<string, Row>() : yield* standingOf(session, [rows])
+      return (yield* resultsOf([key], hits, against))[0]!
     })
 
   const commit = dialect.commitsAtOnce ? atOnce : inSteps

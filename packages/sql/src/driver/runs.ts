@@ -5,20 +5,26 @@ import {
   type CheckpointDriver,
   type EffectRecord,
   type LoadedRows,
+  type NewRunRow,
   type OpenRows,
   type RunRow,
   type StepRecord,
 } from "@cairn/core"
 import * as Effect from "effect/Effect"
-import type { Database, Row } from "../Database.js"
+import type { Database, Row, Session } from "../Database.js"
 import type { Dialect } from "../Dialect.js"
-import { attempt, readAll, readFirst, readRow } from "../readRow.js"
-import { inBatches } from "../Statement.js"
-import { newRunFields, runStatements } from "../statements/runs.js"
-import { attemptTable, effectTable, recordColumns, runTable, stepTable } from "../tables.js"
+import { attempt, keyOf, readAll, readFirst, readRow } from "../readRow.js"
+import { inBatches, type Bound, type Statement } from "../Statement.js"
+import { newRunFields, outcomeColumns, runStatements } from "../statements/runs.js"
+import { attemptTable, effectTable, recordColumns, runTable, stepTable, storeTable } from "../tables.js"
+
+type RunCalls = Pick<
+  CheckpointDriver,
+  "storeId" | "now" | "createRun" | "createRuns" | "findRun" | "findRuns" | "load" | "loadOpen" | "unpark"
+>
 
 /** What the driver does with one run. */
-export const runs = (dialect: Dialect, database: Database) => {
+export const runs = (dialect: Dialect, database: Database): RunCalls => {
   const statements = runStatements(dialect)
   const nothing = (operation: string, runId: string): StoreError =>
     new StoreError({ reason: "Unknown", operation, problem: `run '${runId}' was neither created nor found` })
@@ -36,10 +42,84 @@ export const runs = (dialect: Dialect, database: Database) => {
     )
   }
 
+  const createAlone = (run: NewRunRow) => {
+    const operation = `create run '${run.runId}'`
+    const insert = statements.insert([newRunFields.map((field) => run[field as keyof typeof run])])
+    return Effect.gen(function* () {
+      const inserted = yield* database.write(operation, insert)
+      const rows =
+        inserted.length > 0 ? inserted : yield* database.query(operation, statements.find(run.namespace, run.runId))
+      const row = yield* attempt(() => readFirst<RunRow>(operation, runTable.columns, rows))
+      return row === null ? yield* nothing(operation, run.runId) : [{ created: inserted.length > 0, run: row }]
+    })
+  }
+
+  const createRuns: CheckpointDriver["createRuns"] = (given) => {
+    const operation = "create runs"
+    // In one order whoever creates them: two that create the same ones never wait for each other in a circle.
+    // Reversed: of several of one id the first counts.
+    const byKey = new Map(given.toReversed().map((run) => [keyOf(run.namespace, run.runId), run]))
+    const sorted = [...byKey].sort(([a], [b]) => (a < b ? -1 : 1))
+    const values = sorted.map(([, run]) => newRunFields.map((field) => run[field as keyof typeof run]))
+    const keys = sorted.map(([, run]) => [run.namespace, run.runId])
+    const rowsOf = (rows: ReadonlyArray<Row>) =>
+      attempt(() => {
+        const read = readAll<RunRow>(operation, runTable.columns, rows)
+        return new Map(read.map((run) => [keyOf(run.namespace, run.runId), run]))
+      })
+    const inParts = (
+      session: Session,
+      rows: ReadonlyArray<ReadonlyArray<Bound>>,
+      statement: (rows: ReadonlyArray<ReadonlyArray<Bound>>) => Statement,
+    ) =>
+      Effect.map(
+        Effect.forEach(inBatches(dialect, rows), (batch) => session.run(statement(batch))),
+        (all) => all.flat(),
+      )
+    const within = (session: Session) =>
+      Effect.gen(function* () {
+        const created = yield* Effect.flatMap(inParts(session, values, statements.insert), rowsOf)
+        const others = keys.filter(([namespace, runId]) => !created.has(keyOf(namespace!, runId!)))
+        const found = yield* Effect.flatMap(inParts(session, others, statements.findAll), rowsOf)
+        const taken = new Set<string>()
+        return yield* Effect.forEach(given, ({ namespace, runId }) => {
+          const key = keyOf(namespace, runId)
+          const isFirst = !taken.has(key)
+          taken.add(key)
+          const run = created.get(key) ?? found.get(key)
+          return run === undefined
+            ? Effect.fail(nothing(operation, runId))
+            : Effect.succeed({ created: isFirst && created.has(key), run })
+        })
+      })
+    if (given.length === 0) return Effect.succeed([])
+    // A lone run is inserted by a statement alone, where that is a round trip and not three; what was there is read after.
+    return given.length === 1 && dialect.commitsAtOnce
+      ? createAlone(given[0]!)
+      : database.transaction(operation, "usual", within)
+  }
+
   const findRun: CheckpointDriver["findRun"] = (namespace, runId) => {
     const operation = `read run '${runId}'`
     return Effect.flatMap(database.query(operation, statements.find(namespace, runId)), (rows) =>
       attempt(() => readFirst<RunRow>(operation, runTable.columns, rows)),
+    )
+  }
+
+  const findRuns: CheckpointDriver["findRuns"] = (keys) => {
+    const operation = "read runs"
+    const wanted = [
+      ...new Map(keys.map((key) => [keyOf(key.namespace, key.runId), [key.namespace, key.runId]])).values(),
+    ]
+    const asked = Effect.forEach(inBatches(dialect, wanted), (batch) =>
+      database.query(operation, statements.outcomes(batch)),
+    )
+    return Effect.flatMap(asked, (found) =>
+      attempt(() => {
+        const rows = readAll<Omit<RunRow, "input">>(operation, outcomeColumns, found.flat())
+        const byKey = new Map(rows.map((row) => [keyOf(row.namespace, row.runId), row]))
+        return keys.map((key) => byKey.get(keyOf(key.namespace, key.runId)) ?? null)
+      }),
     )
   }
 
@@ -90,5 +170,11 @@ export const runs = (dialect: Dialect, database: Database) => {
     attempt(() => readRow<{ readonly now: number }>("read its clock", statements.nowColumns, rows[0] ?? {}).now),
   )
 
-  return { now, createRun, findRun, load, loadOpen, unpark }
+  const storeId: CheckpointDriver["storeId"] = Effect.flatMap(
+    database.query("read its id", statements.storeId),
+    (rows) =>
+      attempt(() => readRow<{ readonly storeId: string }>("read its id", storeTable.columns, rows[0] ?? {}).storeId),
+  )
+
+  return { storeId, now, createRun, createRuns, findRun, findRuns, load, loadOpen, unpark }
 }

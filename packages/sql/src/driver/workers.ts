@@ -1,5 +1,5 @@
 /** A worker's lease: prolonged by a heartbeat, ended with everything that it holds. */
-import type { CheckpointDriver, Lease } from "@cairn/core"
+import type { CheckpointDriver, HeldLease } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import type { Database } from "../Database.js"
 import type { Dialect } from "../Dialect.js"
@@ -21,7 +21,7 @@ export const workers = (dialect: Dialect, database: Database) => {
             const held = yield* session.run(statements.leases(workerId))
             return yield* attempt(() => ({
               ...readRow<{ readonly until: number; readonly now: number }>(operation, beatResult, beaten[0] ?? {}),
-              leases: readAll<Lease>(operation, leaseColumns, held),
+              leases: readAll<HeldLease>(operation, leaseColumns, held),
             }))
           }),
         ),
@@ -32,5 +32,11 @@ export const workers = (dialect: Dialect, database: Database) => {
     database.transaction(`release worker '${workerId}'`, "usual", (session) =>
       Effect.asVoid(Effect.zipRight(session.run(statements.giveUp(workerId)), session.run(statements.end(workerId)))),
     )
-  return { beat, releaseWorker }
+  const leaseHasEnded: CheckpointDriver["leaseHasEnded"] = (workerId) =>
+    Effect.map(
+      database.query(`read the lease of worker '${workerId}'`, statements.living(workerId)),
+      (rows) => rows.length === 0,
+    )
+
+  return { beat, leaseHasEnded, releaseWorker }
 }

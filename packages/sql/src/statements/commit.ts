@@ -32,6 +32,7 @@ export const guardColumns = [
   given("parked", "json"),
   given("release", "integer"),
   given("progress", "integer"),
+  given("seen_inbox", "integer"),
 ]
 
 /** The row of one commit for the guarding update. Throws a `StoreError`. */
@@ -50,18 +51,30 @@ export const guardRow = ({ base, lease, run, seq, steps }: CommitRows): Readonly
   run.parked,
   run.release ? 1 : 0,
   steps.length > 0 ? 1 : 0,
+  run.seenInbox === null ? null : whole(operation, "seenInbox", run.seenInbox),
 ]
 
 /** The columns that the guarding update gives back. */
 export const committedColumns: ReadonlyArray<Column> = runTable.columns.filter((column) =>
-  ["namespace", "runId", "updatedAt"].includes(column.field),
+  ["namespace", "runId", "updatedAt", "status"].includes(column.field),
 )
+
+/**
+ * D23: the run may not wait, because something has arrived that its owner has not seen. Judged by the row that the update
+ * meets, after it has waited for whoever held it.
+ */
+const unseen = `run.inbox <> given_seen_inbox and (given_status = 'waiting'
+    or (given_status = 'review' and given_parked is null)
+    or (given_status in ('sleeping', 'review') and run.cancel_at is not null))`
 
 /** The guard: an update of the run rows from `given`, `clock` and what else `from` names, under further conditions. */
 export const guardingUpdate = (dialect: Dialect, from: string, where: string): string =>
   `update ${dialect.table("run")} as run
-set status = given_status, seq = given_seq, cursor = given_cursor, wake_at = clock.at + given_wake_in_ms,
-  output = given_output, failure = given_failure, parked = given_parked,
+set status = case when ${unseen} then 'pending' else given_status end,
+  wake_at = case when ${unseen} then null else clock.at + given_wake_in_ms end,
+  parked = case when ${unseen} then null else given_parked end,
+  previous_until = case when run.cancel_at is not null and ${unseen} then clock.at else run.previous_until end,
+  seq = given_seq, cursor = given_cursor, output = given_output, failure = given_failure,
   lease_owner = case when given_release = 1 then null else run.lease_owner end,
   claim_token = case when given_release = 1 then null else run.claim_token end,
   recoveries = case when given_progress = 1 then 0 else run.recoveries end,
@@ -77,7 +90,38 @@ const update = (dialect: Dialect) =>
     guardColumns,
     (rows) => `with given (${names(guardColumns)}) as (${rows}), clock (at) as (select ${dialect.now})
 ${guardingUpdate(dialect, "given, clock", "")}
-returning namespace as "namespace", run_id as "runId", updated_at as "updatedAt"`,
+returning namespace as "namespace", run_id as "runId", updated_at as "updatedAt", status as "status"`,
+  )
+
+/** The columns of what a commit consumes. */
+export const consumedColumns: ReadonlyArray<Column> = [
+  given("namespace"),
+  given("run_id"),
+  given("signal_id"),
+  given("path"),
+]
+
+/** D24: the update of the signals from `given_signal` and what else `from` names, under further conditions. */
+export const consumingUpdate = (dialect: Dialect, from: string, where: string): string =>
+  `update ${dialect.table("signal")} as signal
+set consumed_by = given_path
+from ${from}
+where signal.namespace = given_namespace and signal.run_id = given_run_id and signal.signal_id = given_signal_id
+  and signal.consumed_by is null${where}`
+
+/** Each signal once: of two steps of one commit the first takes it. */
+export const consumedRows = ({ consumes, lease }: CommitRows): ReadonlyArray<ReadonlyArray<Bound>> => {
+  const first = new Map<string, string>()
+  for (const { path, signalId } of consumes) if (!first.has(signalId)) first.set(signalId, path)
+  return [...first].map(([signalId, path]) => [lease.namespace, lease.runId, signalId, path])
+}
+
+const consume = (dialect: Dialect) =>
+  overRows(
+    dialect,
+    consumedColumns,
+    (rows) => `with given_signal (${names(consumedColumns)}) as (${rows})
+${consumingUpdate(dialect, "given_signal", "")}`,
   )
 
 const insert = (dialect: Dialect, table: Table, onConflict: string) =>
@@ -149,4 +193,5 @@ export const commitStatements = (dialect: Dialect) => ({
   insertSteps: insert(dialect, stepTable, ""),
   upsertEffects: insert(dialect, effectTable, replacingIntents),
   upsertAttempts: insert(dialect, attemptTable, replacing(attemptTable)),
+  consume: consume(dialect),
 })

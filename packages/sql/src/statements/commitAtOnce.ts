@@ -9,26 +9,47 @@ import type { CommitRows, EffectWrite } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
 import { whole, wholeMs } from "../readRow.js"
 import { textOf, type Bound, type Statement } from "../Statement.js"
-import { attemptTable, effectTable, names, recordColumns, stepTable, type Column, type Table } from "../tables.js"
-import { given, guardColumns, guardingUpdate, guardRow, replacing, replacingIntents } from "./commit.js"
+import {
+  attemptTable,
+  effectTable,
+  names,
+  recordColumns,
+  signalTable,
+  stepTable,
+  type Column,
+  type Table,
+} from "../tables.js"
+import {
+  consumedColumns,
+  consumedRows,
+  consumingUpdate,
+  given,
+  guardColumns,
+  guardingUpdate,
+  guardRow,
+  replacing,
+  replacingIntents,
+} from "./commit.js"
 
 const operation = "commit"
 
 type Rows = ReadonlyArray<ReadonlyArray<Bound>>
 
-/** One table's part of the statement. `stamped` are the columns that the database computes from the commit's time. */
+/** One table's part of the statement: what is bound, and what is written of it once the run's row is `updated`. */
 interface Part {
   readonly table: Table
   readonly given: ReadonlyArray<Column>
-  readonly stamped: Readonly<Record<string, string>>
-  readonly onConflict: string
+  readonly write: (dialect: Dialect) => string
   readonly rows: (commit: CommitRows) => Rows
 }
+
+/** Columns that the database computes from the commit's time. */
+type Stamped = Readonly<Record<string, string>>
 
 const key: ReadonlyArray<Column> = [given("namespace"), given("run_id")]
 
 /** The columns that are bound: the run's key, those of the record that are not stamped, and further ones. */
-const bound = (table: Table, stamped: Part["stamped"], further: ReadonlyArray<Column> = []): ReadonlyArray<Column> => [
+const bound = (table: Table, stamped: Stamped, further: ReadonlyArray<Column> = []): ReadonlyArray<Column> => [
   ...key,
   ...recordColumns(table)
     .filter(({ name }) => stamped[name] === undefined)
@@ -36,13 +57,23 @@ const bound = (table: Table, stamped: Part["stamped"], further: ReadonlyArray<Co
   ...further,
 ]
 
+const joined = "join updated on updated.namespace = given_namespace and updated.run_id = given_run_id"
+
+const inserting =
+  (table: Table, stamped: Stamped, onConflict: string): Part["write"] =>
+  (dialect) => {
+    const values = table.columns.map(({ name }) => stamped[name] ?? `given_${name}`)
+    return `insert into ${dialect.table(table.name)} as ${table.name} (${names(table.columns)})
+select ${values.join(", ")}
+from given_${table.name} ${joined}${onConflict}`
+  }
+
 const steps = (): Part => {
   const stamped = { committed_at: "updated.updated_at" }
   return {
     table: stepTable,
-    stamped,
     given: bound(stepTable, stamped),
-    onConflict: "",
+    write: inserting(stepTable, stamped, ""),
     rows: ({ lease, steps }) =>
       steps.map((step) => [
         lease.namespace,
@@ -80,9 +111,8 @@ const effects = (): Part => {
   }
   return {
     table: effectTable,
-    stamped,
     given: bound(effectTable, stamped),
-    onConflict: replacingIntents,
+    write: inserting(effectTable, stamped, replacingIntents),
     rows: ({ effects, lease }) =>
       oncePerIntent(effects).map((effect) => [
         lease.namespace,
@@ -105,9 +135,8 @@ const attempts = (): Part => {
   const stamped = { retry_at: "updated.updated_at + given_retry_in_ms", ended_at: "updated.updated_at" }
   return {
     table: attemptTable,
-    stamped,
     given: bound(attemptTable, stamped, [given("retry_in_ms", "integer")]),
-    onConflict: replacing(attemptTable),
+    write: inserting(attemptTable, stamped, replacing(attemptTable)),
     rows: ({ attempts, lease }) =>
       [...new Map(attempts.map((attempt) => [JSON.stringify([attempt.path, attempt.attempt]), attempt])).values()].map(
         (attempt) => [
@@ -124,19 +153,22 @@ const attempts = (): Part => {
   }
 }
 
-const insertPart = (dialect: Dialect, { given, onConflict, stamped, table }: Part, rows: string): string => {
-  const values = table.columns.map(({ name }) => stamped[name] ?? `given_${name}`)
-  return `given_${table.name} (${names(given)}) as (${rows}),
-written_${table.name} as (
-insert into ${dialect.table(table.name)} as ${table.name} (${names(table.columns)})
-select ${values.join(", ")}
-from given_${table.name} join updated on updated.namespace = given_namespace and updated.run_id = given_run_id${onConflict}
-)`
+const signals: Part = {
+  table: signalTable,
+  given: consumedColumns,
+  write: (dialect) => consumingUpdate(dialect, `given_signal ${joined}`, ""),
+  rows: consumedRows,
 }
+
+const writePart = (dialect: Dialect, { given, table, write }: Part, rows: string): string =>
+  `given_${table.name} (${names(given)}) as (${rows}),
+written_${table.name} as (
+${write(dialect)}
+)`
 
 /** Makes the statement of a batch. Throws a `StoreError` for a number that no column holds. */
 export const commitAtOnce = (dialect: Dialect): ((batch: ReadonlyArray<CommitRows>) => Statement) => {
-  const parts = [steps(), effects(), attempts()]
+  const parts = [steps(), effects(), attempts(), signals]
   const run = dialect.table("run")
   const limited = dialect.limitLocks === null ? "" : ` from (select ${dialect.limitLocks}) as limited`
   const clock = `clock (at) as (select ${dialect.now}${limited})`
@@ -164,9 +196,9 @@ order by run.namespace, run.run_id ${dialect.lockRows ?? ""} of run
 ${clock},
 ${guards === 1 ? "" : locked}updated as (
 ${update(guards === 1)}
-returning run.namespace, run.run_id, run.updated_at
-)${used.map((part, index) => `,\n${insertPart(dialect, part, dialect.rows(part.given, others[index] ?? 0, place))}`).join("")}
-select namespace as "namespace", run_id as "runId", updated_at as "updatedAt" from updated`
+returning run.namespace, run.run_id, run.updated_at, run.status
+)${used.map((part, index) => `,\n${writePart(dialect, part, dialect.rows(part.given, others[index] ?? 0, place))}`).join("")}
+select namespace as "namespace", run_id as "runId", updated_at as "updatedAt", status as "status" from updated`
     })
   return (batch) => {
     const guards = batch.map(guardRow)

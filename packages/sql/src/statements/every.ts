@@ -6,6 +6,7 @@ import { claimStatements } from "./claim.js"
 import { commitStatements, guardRow } from "./commit.js"
 import { commitAtOnce } from "./commitAtOnce.js"
 import { effectStatements } from "./effects.js"
+import { inboxStatements } from "./inbox.js"
 import { runStatements } from "./runs.js"
 import { workerStatements } from "./workers.js"
 
@@ -15,7 +16,16 @@ const whole: CommitRows = {
   lease,
   base: 0,
   seq: 1,
-  run: { status: "running", cursor: null, wakeInMs: null, output: null, failure: null, parked: null, release: false },
+  run: {
+    status: "running",
+    cursor: null,
+    wakeInMs: null,
+    output: null,
+    failure: null,
+    parked: null,
+    release: false,
+    seenInbox: 0,
+  },
   steps: [{ path: "p", seq: 1, result: "1", effect: "none", idempotencyKey: null, attempts: 1, durationMs: 1 }],
   effects: [
     {
@@ -32,6 +42,7 @@ const whole: CommitRows = {
     },
   ],
   attempts: [{ path: "q", attempt: 1, kind: "failed", error: "{}", output: null, retryInMs: null }],
+  consumes: [{ signalId: "s", path: "p" }],
 }
 
 /**
@@ -45,6 +56,7 @@ export const everyStatement = (dialect: Dialect): Readonly<Record<string, Statem
   const claim = claimStatements(dialect)
   const effects = effectStatements(dialect)
   const workers = workerStatements(dialect)
+  const inbox = inboxStatements(dialect)
   const key = { namespace: "n", runId: "r", path: "p", generation: 0 }
   const wanted = { namespace: "n", workflows: [{ name: "w", version: 1 }], limit: 10 }
   const outcome = { idempotencyKey: "k", payloadHash: "h", claimToken: "t", state: "failed", outcome: null } as const
@@ -70,10 +82,21 @@ export const everyStatement = (dialect: Dialect): Readonly<Record<string, Statem
           commit: commitAtOnce(dialect)([whole]),
           "commit several runs": commitAtOnce(dialect)([whole, { ...whole, lease: { ...lease, runId: "s" } }]),
         }
-      : { commit: commitStatements(dialect).update([guardRow(whole)]) }),
+      : {
+          commit: commitStatements(dialect).update([guardRow(whole)]),
+          "consume a signal": commitStatements(dialect).consume([["n", "r", "s", "p"]]),
+        }),
     "find an effect": effects.find(key),
     "settle an effect": effects.settle({ ...key, ...outcome }),
     "answer for an effect": effects.answer({ ...key, seq: 1, state: "notPerformed", outcome: null, attempt: null }),
+    "read the inbox of a run": inbox.inbox("n", "r"),
+    "hold a run": inbox.lock("n", "r"),
+    "find a signal": inbox.findSignal("n", "r", "s"),
+    "count a signal": inbox.count("n", "r"),
+    "count a signal and end a wait": inbox.countAndWake("n", "r"),
+    "mark a run as to be canceled": inbox.cancel("n", "r", "why"),
+    "mark a run that rests as to be canceled": inbox.cancelAndWake("n", "r", "why"),
+    "load signals": inbox.waiting("n", "r", ["s", "t"]),
     "list a worker's leases": workers.leases("w"),
     "give up a worker's runs": workers.giveUp("w"),
     "end a worker": workers.end("w"),

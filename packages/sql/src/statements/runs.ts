@@ -11,6 +11,7 @@ import {
   runTable,
   selectList,
   stepTable,
+  storeTable,
   type Table,
 } from "../tables.js"
 
@@ -22,6 +23,9 @@ export const standingColumns = runTable.columns.filter((column) =>
 const newRunColumns = runTable.columns.filter((column) =>
   ["namespace", "runId", "workflow", "version", "planHash", "inputHash", "input"].includes(column.field),
 )
+
+/** What a run shows of itself to who waits for it: all but what it was given. */
+export const outcomeColumns = runTable.columns.filter(({ field }) => field !== "input")
 
 /** The fields that `insertRun` binds, in its order. */
 export const newRunFields = newRunColumns.map((column) => column.field)
@@ -108,6 +112,23 @@ order by run_id limit ${place()}`,
     /** Inserts, or gives no row where the id is taken (D1). */
     insert,
     find: of(find),
+    /** Runs by their keys, in any order. */
+    findAll: overRows(
+      dialect,
+      keys,
+      (rows) => `with given (${names(keys)}) as (${rows})
+select ${selectList(dialect, runTable.columns, "run")} from given
+join ${run} as run on run.namespace = given.given_namespace and run.run_id = given.given_run_id`,
+    ),
+    /** How runs stand, by their keys, in any order. */
+    outcomes: overRows(
+      dialect,
+      keys,
+      (rows) => `with given (${names(keys)}) as (${rows})
+select ${selectList(dialect, outcomeColumns, "run")} from given
+join ${run} as run on run.namespace = given.given_namespace and run.run_id = given.given_run_id`,
+    ),
+    storeId: { text: `select ${selectList(dialect, storeTable.columns)} from ${dialect.table("store")}`, params: [] },
     /** The rows that stand against refused commits. */
     standing: overRows(
       dialect,

@@ -12,7 +12,7 @@ const beatColumns: ReadonlyArray<Column> = [
 export const beatResult: ReadonlyArray<Column> = [computed("until"), computed("now")]
 
 export const leaseColumns: ReadonlyArray<Column> = runTable.columns.filter((column) =>
-  ["namespace", "runId", "fence", "claimToken"].includes(column.field),
+  ["namespace", "runId", "fence", "claimToken", "inbox"].includes(column.field),
 )
 
 export const workerStatements = (dialect: Dialect) => {
@@ -47,6 +47,10 @@ from clock
 where run.lease_owner = ${place()}${woken}`,
   )
   const end = textOf(dialect, (place) => `delete from ${worker} where worker_id = ${place()}`)
+  const living = textOf(
+    dialect,
+    (place) => `select worker_id as "workerId" from ${worker} where worker_id = ${place()} and until > ${dialect.now}`,
+  )
   const of =
     (text: string) =>
     (workerId: string): Statement => ({ text, params: [workerId] })
@@ -54,6 +58,7 @@ where run.lease_owner = ${place()}${woken}`,
     /** The clock of the beat follows from what it wrote: one reading serves both. */
     beat: (workerId: string, leaseMs: number): Statement => beat([[workerId, leaseMs]], [leaseMs]),
     leases: of(leases),
+    living: of(living),
     giveUp: of(giveUp),
     end: of(end),
   }

@@ -12,6 +12,7 @@ export const sqliteDialect: Dialect = {
   // Without it a column takes any type, and a text in an integer column would come back as it is.
   tableOptions: "strict",
   placeholder: () => "?",
+  newId: "lower(hex(randomblob(16)))",
   // SQLite reads its clock once a statement. It gives seconds with a fraction: rounded, because it is a binary one.
   now: "cast(round(unixepoch('now', 'subsec') * 1000) as integer)",
   rows: (columns, count, place) => {

@@ -42,7 +42,7 @@ export const startWorker = (
   runId: string,
   fault = "",
   environment: Readonly<Record<string, string>> = {},
-  program: "worker" | "policyWorker" = "worker",
+  program: "worker" | "policyWorker" | "localWorker" = "worker",
 ): RunningWorker => {
   const own = { CAIRN_FILE: place.filename, CAIRN_LOG: place.log, CAIRN_RUN: runId, CAIRN_FAULT: fault }
   const child = spawn(process.execPath, ["--conditions=@cairn/source", "--import", "tsx", scriptOf(program)], {

@@ -54,6 +54,10 @@ export const makeFaultyClient = (client: SqliteClient): FaultyClient => {
       releaseWorker: (workerId) => Effect.ensuring(driver.releaseWorker(workerId), disarm),
       unpark: (namespace, runId) => Effect.ensuring(driver.unpark(namespace, runId), disarm),
       answer: (given) => Effect.ensuring(driver.answer(given), disarm),
+      send: (signal) => Effect.ensuring(driver.send(signal), disarm),
+      loadSignals: (namespace, runId, names) => Effect.ensuring(driver.loadSignals(namespace, runId, names), disarm),
+      requestCancel: (namespace, runId, reason) =>
+        Effect.ensuring(driver.requestCancel(namespace, runId, reason), disarm),
     }),
   }
 }

@@ -40,6 +40,7 @@ export const stepCommit = (lease: Lease, base: number, run: Partial<CommitRows["
     failure: null,
     parked: null,
     release: false,
+    seenInbox: null,
     ...run,
   },
   steps: [
@@ -55,4 +56,5 @@ export const stepCommit = (lease: Lease, base: number, run: Partial<CommitRows["
   ],
   effects: [],
   attempts: [],
+  consumes: [],
 })

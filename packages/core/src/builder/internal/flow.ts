@@ -72,6 +72,7 @@ export const emptyDefinition = (name: string, options: any): Definition => ({
   version: options?.version,
   input: options?.input,
   failure: options?.failure ?? null,
+  durability: options?.durability,
   nodes: [],
   output: null,
 })

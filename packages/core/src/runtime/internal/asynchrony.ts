@@ -1,6 +1,7 @@
 /** Promises and abort signals at the border of fibers. */
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import { StepThrew } from "../../model/Errors.js"
 
@@ -73,12 +74,14 @@ const isComputation = (value: unknown): value is Effect.Effect<unknown, unknown,
 
 /**
  * Whatever a step's function returns, as an effect: an Effect, a generator function's generator, a promise, or a value.
- * Exceptions of plain functions and rejections of promises are failures: that is how such code fails.
+ * Exceptions of plain functions and rejections of promises are failures: that is how such code fails. `provide` gives
+ * computations what they may ask for; promises and values ask for nothing.
  */
 export const fromReturned = (
   call: () => unknown,
   signal: LazySignal,
   step: string,
+  provide: (computation: Effect.Effect<unknown, unknown, never>) => Effect.Effect<unknown, unknown, never>,
 ): Effect.Effect<unknown, unknown, never> =>
   Effect.suspend((): Effect.Effect<unknown, unknown, never> => {
     let returned: unknown
@@ -87,13 +90,10 @@ export const fromReturned = (
     } catch (thrown) {
       return Effect.fail(new StepThrew({ step, thrown }))
     }
-    if (isComputation(returned)) return Effect.onInterrupt(returned, () => Effect.sync(signal.abort))
+    if (isComputation(returned)) return Exit.isExit(returned) ? returned : provide(returned)
     if (isGenerator(returned)) {
       const generator = returned
-      return Effect.onInterrupt(
-        Effect.gen(() => generator as Generator<never, unknown, never>),
-        () => Effect.sync(signal.abort),
-      )
+      return provide(Effect.gen(() => generator as Generator<never, unknown, never>))
     }
     return isPromiseLike(returned) ? fromPromise(returned, signal, step) : Effect.succeed(returned)
   })

@@ -6,15 +6,17 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Runtime from "effect/Runtime"
 import * as FiberId from "effect/FiberId"
+import * as FiberRef from "effect/FiberRef"
+import * as Scope from "effect/Scope"
 import type { PerformNode, StepNode } from "../../dsl/Definition.js"
-import { CurrentStep } from "../../dsl/internal/currentStep.js"
-import { codecOf, type Gated } from "../../model/Codec.js"
+import { CurrentStep, type CurrentStepService } from "../../dsl/internal/currentStep.js"
+import type { Gated } from "../../model/Codec.js"
 import { performedNone } from "../../model/DiagnosticCode.js"
 import { StepMisuse, StepThrew, StepTimeout, type InvalidValue } from "../../model/Errors.js"
 import type { EffectRecord } from "../../model/Records.js"
 import type { TransactionAccess } from "../../store/CheckpointDriver.js"
 import { fromReturned, lazySignal } from "./asynchrony.js"
-import { stepContext } from "./context.js"
+import { lookContext, stepContext, type ContextParts } from "./context.js"
 import type { Attempt } from "./decide.js"
 import { primary } from "./errorDetails.js"
 import { gate, rawText } from "./gate.js"
@@ -39,6 +41,12 @@ const unreadable =
     state.stop ??= { _tag: "Park", park: { reason: "IncompatibleCheckpoint", step, problem } }
   }
 
+const contextParts = (session: RunSession, state: OperationState): ContextParts => ({
+  input: session.input,
+  available: session.available,
+  onUnreadable: unreadable(session, state),
+})
+
 /** Acts in promise style, as fibers of their own that end with the attempt. */
 const promised = <Args extends ReadonlyArray<any>>(
   act: (...args: Args) => Effect.Effect<unknown, unknown>,
@@ -58,54 +66,73 @@ const promised = <Args extends ReadonlyArray<any>>(
     return promise
   })
 
+/**
+ * Runs a step's function with the services that it may ask for. The fiber of a run is the loop's own: its services are
+ * set for each attempt, and not restored, where nobody outside needs them back.
+ */
+const inServices = (
+  session: RunSession,
+  perform: CurrentStepService["perform"],
+  access: TransactionAccess | null,
+  scope: Scope.CloseableScope,
+  run: Body,
+): Body => {
+  const services = new Map(session.env.context.unsafeMap)
+  if (access !== null) for (const [key, service] of access.services.unsafeMap) services.set(key, service)
+  services.set(CurrentStep.key, { perform })
+  services.set(Scope.Scope.key, scope)
+  const context = Context.unsafeMake<never>(services)
+  return access === null
+    ? Effect.zipRight(FiberRef.set(FiberRef.currentContext, context), run)
+    : Effect.mapInputContext<unknown, unknown, never, never>(run, () => context)
+}
+
 const stepBody = (
   session: RunSession,
   attempt: Attempt,
   node: StepNode,
   state: OperationState,
   access: TransactionAccess | null,
-): Body =>
-  Effect.gen(function* () {
-    const perform = performIn(session, attempt, state)
-    const fibers: Array<Fiber.RuntimeFiber<unknown, unknown>> = []
-    const signal = lazySignal(() => {
-      state.closed = true
-      for (const fiber of fibers) fiber.unsafeInterruptAsFork(FiberId.none)
-    })
-    const context = stepContext({
-      input: { text: session.run.input, codec: codecOf(session.env.definition.input) },
-      available: session.available,
-      onUnreadable: unreadable(session, state),
-    })
-    Object.defineProperty(context, "signal", { get: signal.get, enumerable: true })
-    if (attempt.node.operations.length > 0) {
+): Body => {
+  const perform = performIn(session, attempt, state)
+  const fibers: Array<Fiber.RuntimeFiber<unknown, unknown>> = []
+  const signal = lazySignal(() => {
+    state.closed = true
+    for (const fiber of fibers) fiber.unsafeInterruptAsFork(FiberId.none)
+  })
+  const context = stepContext(contextParts(session, state), signal.get)
+  // One finalizer for all that a computation leaves: its signal, and what it has acquired.
+  const provide = (computation: Body): Body =>
+    Effect.flatMap(Scope.make(), (scope) =>
+      Effect.zipRight(
+        session.annotated(attempt),
+        Effect.onExit(inServices(session, perform, access, scope, computation), (exit) => {
+          if (Exit.isInterrupted(exit)) signal.abort()
+          return Scope.close(scope, exit)
+        }),
+      ),
+    )
+  const run = fromReturned(() => node.run(context), signal, node.name, provide)
+  const performs = attempt.node.operations.length > 0
+  if (!performs && access === null) return run
+  return Effect.gen(function* () {
+    if (performs)
       Object.defineProperty(context, "perform", { value: yield* promised(perform, fibers), enumerable: true })
-    }
     if (access !== null) {
       const query = (text: string, parameters: ReadonlyArray<unknown> = []) => access.query(text, parameters)
       Object.defineProperty(context, "query", { value: yield* promised(query, fibers), enumerable: true })
     }
-    const services = (access === null ? session.env.context : Context.merge(session.env.context, access.services)).pipe(
-      Context.add(CurrentStep, { perform }),
-    )
-    const ended = fromReturned(() => node.run(context), signal, node.name).pipe(
-      Effect.scoped,
-      Effect.provide(services),
-      Effect.exit,
-    )
     // A function that did not wait for what it performed: the attempt does, so that no outcome is lost.
-    return yield* Effect.flatten(Effect.zipLeft(ended, Fiber.awaitAll(fibers))).pipe(
+    return yield* Effect.flatten(Effect.zipLeft(Effect.exit(run), Fiber.awaitAll(fibers))).pipe(
       Effect.onInterrupt(() => Fiber.interruptAll(fibers)),
     )
   })
+}
 
 const performBody = (session: RunSession, attempt: Attempt, node: PerformNode, state: OperationState): Body =>
   Effect.gen(function* () {
-    const context = stepContext({
-      input: { text: session.run.input, codec: codecOf(session.env.definition.input) },
-      available: session.available,
-      onUnreadable: unreadable(session, state),
-    })
+    yield* session.annotated(attempt)
+    const context = lookContext(contextParts(session, state))
     const payload = yield* Effect.try({
       try: () => node.payload(context),
       catch: (thrown) => new StepThrew({ step: node.name, thrown }),
@@ -158,32 +185,44 @@ const finish = (
   state: OperationState,
   exit: Exit.Exit<unknown, unknown>,
   startedAt: number,
-): Effect.Effect<AttemptEnd> =>
-  Effect.gen(function* () {
-    const node = session.node(attempt.node.path)
-    const stop = stopOf(state)
-    if (stop !== null) return { _tag: "Stopped", stop }
-    if (Exit.isFailure(exit)) return { _tag: "Failed", ...primary(exit.cause) }
-    if (node.kind === "perform" && unsettled(node, state)) {
-      return { _tag: "Failed", error: state.outcome!.value, defect: false }
-    }
-    if (attempt.effect !== null && state.performed === null) {
-      return { _tag: "Stopped", stop: forgotten(attempt.effect) }
-    }
-    const declares = attempt.node.effects.find((effect) => effect.kind === "external")
-    if (node.kind === "step" && declares !== undefined && state.performed === null) {
-      const problem = performedNone(node.name, declares.name)
-      return {
-        _tag: "Stopped",
-        stop: { _tag: "Misuse", error: new StepMisuse({ step: node.name, code: "CRN109", problem }) },
-      }
-    }
-    const gated = yield* Effect.either(gate(session, node, exit.value))
-    if (Either.isLeft(gated))
-      return { _tag: "Rejected", error: gated.left, raw: rawText(exit.value, session.env.maxValueLength) }
-    yield* session.reach("afterGate", node.name, attempt.attempt)
-    return { _tag: "Passed", output: gated.right, durationMs: Math.max(0, Math.round(performance.now() - startedAt)) }
+): Effect.Effect<AttemptEnd> => {
+  const node = session.node(attempt.node.path)
+  const stop = stopOf(state)
+  if (stop !== null) return Effect.succeed({ _tag: "Stopped", stop })
+  if (Exit.isFailure(exit)) return Effect.succeed({ _tag: "Failed", ...primary(exit.cause) })
+  if (node.kind === "perform" && unsettled(node, state)) {
+    return Effect.succeed({ _tag: "Failed", error: state.outcome!.value, defect: false })
+  }
+  if (attempt.effect !== null && state.performed === null) {
+    return Effect.succeed({ _tag: "Stopped", stop: forgotten(attempt.effect) })
+  }
+  const declares = attempt.node.effects.find((effect) => effect.kind === "external")
+  if (node.kind === "step" && declares !== undefined && state.performed === null) {
+    const problem = performedNone(node.name, declares.name)
+    return Effect.succeed({
+      _tag: "Stopped",
+      stop: { _tag: "Misuse", error: new StepMisuse({ step: node.name, code: "CRN109", problem }) },
+    })
+  }
+  const passed = (output: Gated<unknown>): AttemptEnd => ({
+    _tag: "Passed",
+    output,
+    durationMs: Math.max(0, Math.round(performance.now() - startedAt)),
   })
+  const gated = gate(session, node, exit.value)
+  // Most schemas answer at once: then so does the gate.
+  if (Either.isEither(gated) && Either.isRight(gated) && !session.isWatched)
+    return Effect.succeed(passed(gated.right as Gated<unknown>))
+  return Effect.matchEffect(gated, {
+    onFailure: (error) =>
+      Effect.succeed<AttemptEnd>({
+        _tag: "Rejected",
+        error,
+        raw: rawText(exit.value, session.env.maxValueLength),
+      }),
+    onSuccess: (output) => Effect.as(session.reach("afterGate", node.name, attempt.attempt), passed(output)),
+  })
+}
 
 /** What a step has put into a fiber of its own ends with the attempt, too. */
 const abandon = (state: OperationState): Effect.Effect<void> =>
@@ -205,18 +244,22 @@ export const runAttempt = (
   state: OperationState = noOperation(),
   access: TransactionAccess | null = null,
 ): Effect.Effect<AttemptEnd> =>
-  Effect.gen(function* () {
+  Effect.suspend(() => {
     const startedAt = performance.now()
     const node = session.node(attempt.node.path)
     const body =
       node.kind === "step"
         ? stepBody(session, attempt, node, state, access)
         : performBody(session, attempt, node, state)
-    const exit = yield* withTimeout(session, body, attempt).pipe(
-      Effect.annotateLogs({ step: node.name, attempt: attempt.attempt }),
-      Effect.exit,
-    )
-    state.closed = true
-    yield* performEnded(state)
-    return yield* finish(session, attempt, state, exit, startedAt)
-  }).pipe(Effect.onInterrupt(() => abandon(state)))
+    const timed = withTimeout(session, body, attempt)
+    const ended = Effect.flatMap(Effect.exit(timed), (exit) => {
+      state.closed = true
+      return state.underWay === null
+        ? finish(session, attempt, state, exit, startedAt)
+        : Effect.zipRight(
+            performEnded(state),
+            Effect.suspend(() => finish(session, attempt, state, exit, startedAt)),
+          )
+    })
+    return attempt.node.operations.length === 0 ? ended : Effect.onInterrupt(ended, () => abandon(state))
+  })

@@ -1,7 +1,8 @@
 /**
  * What follows from the end of an attempt: a commit, another attempt, a parked run or a failed one.
  *
- * - X2: commit before advance. A step's value is handed on when its record is durable, never before.
+ * - X2: commit before advance. A step's value is handed on when its record is accepted, and nothing outside this process
+ *   follows from it before it is durable (W2).
  * - X5: no run fails over an operation whose outcome is unknown.
  * - The operation's outcome is committed together with whatever its attempt came to.
  */
@@ -27,40 +28,46 @@ export const successParts = (
   attempt: Attempt,
   end: Extract<AttemptEnd, { _tag: "Passed" }>,
   state: OperationState,
-) =>
-  Effect.gen(function* () {
-    const { node } = attempt
-    const record = {
-      path: node.path,
-      seq: session.seq + 1,
-      result: end.output.text,
-      effect: effectOf(node),
-      idempotencyKey: state.intent?.idempotencyKey ?? null,
-      attempts: attempt.attempt,
-      durationMs: end.durationMs,
-    }
-    const last = attempt.index === session.env.plan.nodes.length - 1
-    // The last step and the end of the run are one commit, unless the output fails: then the step is kept all the same.
-    const output = last ? yield* lastOutput(session, record) : null
-    const run =
-      output !== null && Either.isRight(output)
-        ? leave("completed", "", { output: output.right.text })
-        : session.running(node.path)
-    return { run, steps: [record], effects: settledEffect(state) }
-  })
+) => {
+  const { node } = attempt
+  const record = {
+    path: node.path,
+    seq: session.seq + 1,
+    result: end.output.text,
+    effect: effectOf(node),
+    idempotencyKey: state.intent?.idempotencyKey ?? null,
+    attempts: attempt.attempt,
+    durationMs: end.durationMs,
+  }
+  const parts = { run: session.running(node.path), steps: [record], effects: settledEffect(state) }
+  // A run that is to be canceled does not complete: its last step is committed, and taken back.
+  if (attempt.index !== session.env.plan.nodes.length - 1 || session.heed()) return Effect.succeed(parts)
+  // The last step and the end of the run are one commit, unless the output fails: then the step is kept all the same.
+  return Effect.map(lastOutput(session, record), (output) =>
+    Either.isRight(output) ? { ...parts, run: leave("completed", "", { output: output.right.text }) } : parts,
+  )
+}
+
+/** W2: after an operation, at the end of the run and where its workflow says so, nothing goes on before it is durable. */
+const mayRunAhead = ({ env }: RunSession, { node }: Attempt, run: Pick<Commit["run"], "release">): boolean =>
+  env.durability === "barrier" && node.operations.length === 0 && !run.release
+
+const final: Turn = { _tag: "Final" }
 
 export const afterSuccess = (
   session: RunSession,
   attempt: Attempt,
   end: Extract<AttemptEnd, { _tag: "Passed" }>,
   state: OperationState,
-): Effect.Effect<Turn, Failure> =>
-  Effect.gen(function* () {
-    const parts = yield* successParts(session, attempt, end, state)
-    yield* committed(session, attempt, parts)
-    yield* session.env.onProgress(end.durationMs)
-    return parts.run.status === "completed" ? ({ _tag: "Final" } as const) : null
-  })
+): Effect.Effect<Turn, Failure> => {
+  const { onProgress } = session.env
+  return Effect.flatMap(successParts(session, attempt, end, state), (parts) =>
+    Effect.flatMap(
+      committed(session, attempt, parts, mayRunAhead(session, attempt, parts.run) ? "accept" : "commit"),
+      () => Effect.as(onProgress(end.durationMs), parts.run.status === "completed" ? final : null),
+    ),
+  )
+}
 
 const attemptRow = (
   attempt: Attempt,
@@ -128,6 +135,11 @@ const failRun = (
       )
     }
     const rows = { effects: settledEffect(state), attempts: [attemptRow(attempt, kind, error, null, output)] }
+    if (session.heed() && session.failure === null && kind === "refused") {
+      // X5: known not to have happened, so that the run can be canceled; that is what it was asked for.
+      yield* committed(session, attempt, { run: session.running(node.path), ...rows })
+      return null
+    }
     if (session.failure !== null) return yield* park(session, attempt, undone(session, attempt, error), rows)
     const failure = yield* failureRecord(session, attempt, error, state)
     // X1: why the run fails is durable before anything is taken back.

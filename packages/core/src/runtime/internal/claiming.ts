@@ -2,6 +2,8 @@
  * How a worker takes runs: as many as it has places for, whoever is due longest first, and fair between workflows.
  *
  * - X12: while a run on probation is tried, nothing is claimed.
+ * - D8: who holds nothing leaves its heartbeats out, and beats before it claims. From then on its heart goes as if none had
+ *   been left out: what is claimed is under a lease that was prolonged less than a third of it ago.
  * - Where more runs are due than fit, a workflow with a long queue does not keep the others waiting: each gets its share,
  *   and another one begins each time.
  */
@@ -20,13 +22,17 @@ interface Wanted {
 }
 
 const claimOf = (core: Core, workflows: ReadonlyArray<Wanted>, limit: number) =>
-  core.store.claim({
-    namespace: core.settings.namespace,
-    workerId: core.lease.workerId,
-    claimToken: randomUUID(),
-    workflows,
-    runIds: null,
-    limit,
+  Effect.suspend(() => {
+    const claimToken = randomUUID()
+    core.claiming.add(claimToken)
+    return core.store.claim({
+      namespace: core.settings.namespace,
+      workerId: core.lease.workerId,
+      claimToken,
+      workflows,
+      runIds: null,
+      limit,
+    })
   })
 
 /** Each workflow's share, one after the other. */
@@ -57,15 +63,24 @@ export const claimOnce = (core: Core): Effect.Effect<number, StoreError> =>
   Effect.gen(function* () {
     if (core.draining || (yield* minding(core))) return 0
     const limit = Math.min(core.settings.concurrency - core.owned.size, core.careful ? 1 : maxClaim)
+    if (limit <= 0) return 0
+    // Only at rest: otherwise the heart beats, and stops what was lost. Nothing is claimed yet: it may be interrupted, and
+    // has to be, for a store that never answers is given up.
+    if (core.rested || (!core.mayHold && core.lease.remainingMs() <= 0)) {
+      yield* Effect.interruptible(core.lease.beat)
+    }
     // A worker without a living lease would be refused anyway.
-    if (limit <= 0 || core.lease.remainingMs() <= 0) return 0
+    if (core.lease.remainingMs() <= 0) return 0
     core.claimedAt = null
-    const runs = yield* Effect.ensuring(
-      claimFairly(core, limit),
-      Effect.sync(() => (core.claimedAt = performance.now())),
+    return yield* claimFairly(core, limit).pipe(
+      // The answer is lost, not what was claimed.
+      Effect.tapErrorCause(() => Effect.sync(() => (core.mayHold = true))),
+      Effect.flatMap((runs) => {
+        if (runs.length > 0) core.mayHold = true
+        // W7: what a claim brings to a worker that stops is released with the rest.
+        return core.draining ? Effect.succeed(0) : Effect.as(take(core, runs), runs.length)
+      }),
+      // Not before all of it is known here: a heartbeat gives back what it takes for orphaned.
+      Effect.ensuring(Effect.sync(() => (core.claimedAt = performance.now()))),
     )
-    // W7: what a claim brings to a worker that stops is released with the rest.
-    if (core.draining) return 0
-    yield* take(core, runs)
-    return runs.length
-  }).pipe(Effect.uninterruptible)
+  }).pipe(Effect.ensuring(Effect.sync(() => core.claiming.clear())), Effect.uninterruptible)

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import { codecOf, type Gated } from "../../model/Codec.js"
 import type { FailureRecord, ParkRecord, StepRecord } from "../../model/Records.js"
-import { stepContext } from "./context.js"
+import { lookContext } from "./context.js"
 import { compensable } from "./decide.js"
 import { errorDetails } from "./errorDetails.js"
 import { leave, type Failure, type Turn } from "./leave.js"
@@ -22,11 +22,11 @@ class Unreadable extends Error {
 /** The workflow's output, computed from committed results and gated like every output. */
 const completion = (session: RunSession): Effect.Effect<Either.Either<Gated<unknown>, unknown>> =>
   Effect.suspend(() => {
-    const { output, input } = session.env.definition
+    const { output } = session.env.definition
     if (output === null) return Effect.succeed(Either.right({ value: undefined, text: null }))
     let unreadable: Unreadable | null = null
-    const context = stepContext({
-      input: { text: session.run.input, codec: codecOf(input) },
+    const context = lookContext({
+      input: session.input,
       available: session.available,
       onUnreadable: (step, error) => (unreadable = new Unreadable(step, error.message)),
     })

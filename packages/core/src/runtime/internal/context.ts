@@ -19,73 +19,137 @@ const readOnly = (): never => {
   throw new TypeError("results are read-only: a change would be lost on resume; return what later steps need")
 }
 
+/** Reads results by name, each once an attempt. */
+class Results implements ProxyHandler<object> {
+  private readonly seen = new Map<string, unknown>()
+
+  constructor(
+    private readonly available: ReadonlyMap<string, Available>,
+    private readonly onUnreadable: OnUnreadable,
+  ) {}
+
+  read(name: string): unknown {
+    const known = this.seen.get(name)
+    if (known !== undefined || this.seen.has(name)) return known
+    const found = this.available.get(name)
+    if (found === undefined) return undefined
+    const decoded = found.codec.decode(found.record.result, `stored output of step '${name}'`)
+    if (Either.isLeft(decoded)) {
+      this.onUnreadable(name, decoded.left)
+      throw decoded.left
+    }
+    this.seen.set(name, decoded.right)
+    return decoded.right
+  }
+
+  all(): Record<string, unknown> {
+    return Object.fromEntries([...this.available.keys()].map((name) => [name, this.read(name)]))
+  }
+
+  get(target: object, key: string | symbol): unknown {
+    return typeof key === "string" ? this.read(key) : Reflect.get(target, key)
+  }
+
+  has(_: object, key: string | symbol): boolean {
+    return typeof key === "string" && this.available.has(key)
+  }
+
+  ownKeys(): Array<string> {
+    return [...this.available.keys()]
+  }
+
+  getOwnPropertyDescriptor(target: object, key: string | symbol): PropertyDescriptor | undefined {
+    if (typeof key !== "string") return Reflect.getOwnPropertyDescriptor(target, key)
+    return this.available.has(key)
+      ? { enumerable: true, configurable: true, writable: false, value: this.read(key) }
+      : undefined
+  }
+
+  readonly set = readOnly
+  readonly defineProperty = readOnly
+  readonly deleteProperty = readOnly
+  readonly preventExtensions = readOnly
+  readonly setPrototypeOf = readOnly
+}
+
 /**
  * The results as one object. Values are decoded on first access and once an attempt: what a function does to its copy is
  * seen by nobody else, on the first run as on a resume (law X3), and a resume decodes only what its next step looks at.
+ *
+ * A proxy, not an object of getters: it costs the same for the first step and for the thousandth.
  */
 export const resultsView = (
   available: ReadonlyMap<string, Available>,
   onUnreadable: OnUnreadable,
 ): Readonly<Record<string, unknown>> => {
-  const seen = new Map<string, unknown>()
-  const read = (name: string): unknown => {
-    const known = seen.get(name)
-    if (known !== undefined || seen.has(name)) return known
-    const found = available.get(name)
-    if (found === undefined) return undefined
-    const decoded = found.codec.decode(found.record.result, `stored output of step '${name}'`)
-    if (Either.isLeft(decoded)) {
-      onUnreadable(name, decoded.left)
-      throw decoded.left
-    }
-    seen.set(name, decoded.right)
-    return decoded.right
-  }
-  const all = (): Record<string, unknown> => Object.fromEntries([...available.keys()].map((name) => [name, read(name)]))
-  // A proxy, not an object of getters: it costs the same for the first step and for the thousandth.
+  const results = new Results(available, onUnreadable)
+  // Who prints a proxy is shown its target.
   const target = Object.defineProperty(Object.create(null) as Record<string, unknown>, inspect, {
-    value: all,
+    value: () => results.all(),
     configurable: true,
   })
-  return new Proxy(target, {
-    get: (target, key) => (typeof key === "string" ? read(key) : Reflect.get(target, key)),
-    has: (_, key) => typeof key === "string" && available.has(key),
-    ownKeys: () => [...available.keys()],
-    getOwnPropertyDescriptor: (target, key) =>
-      typeof key === "string"
-        ? available.has(key)
-          ? { enumerable: true, configurable: true, writable: false, value: read(key) }
-          : undefined
-        : Reflect.getOwnPropertyDescriptor(target, key),
-    set: readOnly,
-    defineProperty: readOnly,
-    deleteProperty: readOnly,
-    preventExtensions: readOnly,
-    setPrototypeOf: readOnly,
-  })
+  return new Proxy(target, results as ProxyHandler<Record<string, unknown>>)
 }
 
-/** The arguments of a step's function. Members that nobody looks at cost nothing. */
-export const stepContext = (parts: {
+/** What a function's arguments are made of. */
+export interface ContextParts {
   readonly input: { readonly text: string | null; readonly codec: Codec<unknown> }
   readonly available: ReadonlyMap<string, Available>
   readonly onUnreadable: OnUnreadable
-}): { readonly input: unknown; readonly results: Readonly<Record<string, unknown>> } => {
-  const { input, available, onUnreadable } = parts
-  let decodedInput: { readonly value: unknown } | null = null
-  const results = resultsView(available, onUnreadable)
+}
+
+const inputReader = ({ input, onUnreadable }: ContextParts): (() => unknown) => {
+  let read: { readonly value: unknown } | null = null
+  return () => {
+    if (read === null) {
+      const decoded = input.codec.decode(input.text, "stored input")
+      if (Either.isLeft(decoded)) {
+        onUnreadable("(input)", decoded.left)
+        throw decoded.left
+      }
+      read = { value: decoded.right }
+    }
+    return read.value
+  }
+}
+
+const resultsReader = ({ available, onUnreadable }: ContextParts): (() => Readonly<Record<string, unknown>>) => {
+  let view: Readonly<Record<string, unknown>> | null = null
+  return () => (view ??= resultsView(available, onUnreadable))
+}
+
+/** The arguments of a function that only looks. Members that nobody looks at cost nothing. */
+export const lookContext = (
+  parts: ContextParts,
+): { readonly input: unknown; readonly results: Readonly<Record<string, unknown>> } => {
+  const input = inputReader(parts)
+  const results = resultsReader(parts)
   return {
     get input() {
-      if (decodedInput === null) {
-        const decoded = input.codec.decode(input.text, "stored input")
-        if (Either.isLeft(decoded)) {
-          onUnreadable("(input)", decoded.left)
-          throw decoded.left
-        }
-        decodedInput = { value: decoded.right }
-      }
-      return decodedInput.value
+      return input()
     },
-    results,
+    get results() {
+      return results()
+    },
+  }
+}
+
+/** The arguments of a step's function. */
+export const stepContext = (
+  parts: ContextParts,
+  signal: () => AbortSignal,
+): { readonly input: unknown; readonly results: Readonly<Record<string, unknown>>; readonly signal: AbortSignal } => {
+  const input = inputReader(parts)
+  const results = resultsReader(parts)
+  return {
+    get input() {
+      return input()
+    },
+    get results() {
+      return results()
+    },
+    get signal() {
+      return signal()
+    },
   }
 }

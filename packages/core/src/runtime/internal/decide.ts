@@ -9,9 +9,13 @@ export interface Records {
   readonly status: RunStatus
   /** Why the run fails: set, and durable, before the first compensation begins. */
   readonly failure: FailureRecord | null
+  /** When somebody asked to cancel the run; null if nobody has. */
+  readonly cancelAt: number | null
   /** Whether the run was last committed under this very plan: nothing needs to be compared then. */
   readonly samePlan: boolean
   readonly steps: ReadonlyMap<string, StepRecord>
+  /** A place of the plan before which every step is committed, if one is known. */
+  readonly from?: number
   readonly effects: ReadonlyMap<string, ReadonlyArray<EffectRecord>>
   readonly attempts: ReadonlyMap<string, ReadonlyArray<AttemptRecord>>
 }
@@ -37,6 +41,8 @@ export interface Attempt {
 export type Decision =
   | { readonly _tag: "Finished" }
   | { readonly _tag: "Complete" }
+  /** X5: nothing is unknown, and the run is to be canceled; `step` is the one that would come next. */
+  | { readonly _tag: "Cancel"; readonly step: string }
   /** Everything that could be taken back is. */
   | { readonly _tag: "Failed"; readonly failure: FailureRecord }
   /** The code cannot interpret what is committed (law X10). */
@@ -74,9 +80,25 @@ const incompatible = (plan: Plan, next: number, records: Records): Decision | nu
 const count = (attempts: ReadonlyArray<AttemptRecord>, ...kinds: ReadonlyArray<AttemptRecord["kind"]>): number =>
   attempts.filter((attempt) => kinds.includes(attempt.kind)).length
 
+const none: ReadonlyArray<never> = []
+
+/** Nothing is known of the node yet. */
+const firstAttempt = (node: PlanNode, index: number): Attempt => ({
+  _tag: "Attempt",
+  node,
+  index,
+  attempt: 1,
+  failures: 0,
+  rejections: 0,
+  generation: 0,
+  effect: null,
+  notBefore: null,
+})
+
 const attemptAt = (node: PlanNode, index: number, records: Records): Attempt => {
-  const attempts = records.attempts.get(node.path) ?? []
-  const effects = records.effects.get(node.path) ?? []
+  const attempts = records.attempts.get(node.path) ?? none
+  const effects = records.effects.get(node.path) ?? none
+  if (attempts === none && effects === none) return firstAttempt(node, index)
   // Each refused attempt accounts for one generation. A generation beyond them may be settled all the same: a worker
   // that lost its lease recorded what it knew (X6), and no attempt has answered for it yet.
   const generation = count(attempts, "refused")
@@ -114,14 +136,21 @@ const takeBack = (plan: Plan, failure: FailureRecord, records: Records): Decisio
   return node === null ? { _tag: "Failed", failure } : attemptAt(node, -1, records)
 }
 
+/** X5: an operation that happened, or may have, is brought to its end before its run is canceled. */
+export const isOpen = (decision: Decision): boolean =>
+  decision._tag === "Attempt" && (decision.effect?.state === "intended" || decision.effect?.state === "succeeded")
+
 /** X1: the same plan and records give the same decision, in any process and at any time. */
 export const decide = (plan: Plan, records: Records): Decision => {
   if (final.has(records.status)) return { _tag: "Finished" }
-  const open = plan.nodes.findIndex((node) => !records.steps.has(node.path))
-  const next = open === -1 ? plan.nodes.length : open
+  let next = records.from ?? 0
+  while (next < plan.nodes.length && records.steps.has(plan.nodes[next]!.path)) next++
   const whole = records.samePlan && records.failure === null && records.steps.size <= next
   const problem = whole ? null : incompatible(plan, next, records)
   if (problem !== null) return problem
   if (records.failure !== null) return takeBack(plan, records.failure, records)
-  return next === plan.nodes.length ? { _tag: "Complete" } : attemptAt(plan.nodes[next]!, next, records)
+  const decision: Decision =
+    next === plan.nodes.length ? { _tag: "Complete" } : attemptAt(plan.nodes[next]!, next, records)
+  if (records.cancelAt === null || isOpen(decision)) return decision
+  return { _tag: "Cancel", step: plan.nodes[next]?.path ?? "" }
 }

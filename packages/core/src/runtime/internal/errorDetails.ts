@@ -1,7 +1,7 @@
 /** Any thrown value, reduced to what people read. It never throws itself, whatever it is given. */
 import * as Cause from "effect/Cause"
 import * as Option from "effect/Option"
-import type { ErrorDetails } from "../../model/Errors.js"
+import { StoreError, type ErrorDetails } from "../../model/Errors.js"
 
 /** Longest text kept of a message or stack, in UTF-16 units: enough to read, too little to fill a store. */
 const maxText = 4_000
@@ -65,3 +65,13 @@ export const primary = (cause: Cause.Cause<unknown>): { readonly defect: boolean
 /** What a function really threw, without the wrapper that says where. */
 export const unwrapThrown = (error: unknown): unknown =>
   property(error, "_tag") === "StepThrew" ? property(error, "thrown") : error
+
+/** Whatever a store call came to, as the store's error: a driver's exception is one as well. */
+export const asStoreError =
+  (operation: string) =>
+  (cause: Cause.Cause<unknown>): StoreError => {
+    const thrown = Cause.squash(cause)
+    return thrown instanceof StoreError
+      ? thrown
+      : new StoreError({ reason: "Unknown", operation, problem: errorDetails(thrown).message, cause: thrown })
+  }

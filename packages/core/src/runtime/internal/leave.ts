@@ -10,7 +10,7 @@ import type { ParkRecord, RunRecord } from "../../model/Records.js"
 import type { Commit } from "../../store/CheckpointStore.js"
 import type { Attempt } from "./decide.js"
 import { inProcessMs } from "./retry.js"
-import type { RunSession } from "./session.js"
+import type { RunChange, RunSession } from "./session.js"
 
 /** How a run left this worker. `wakeInMs`: when it is due again, null for not by itself. */
 export type LoopEnd =
@@ -24,11 +24,7 @@ export type Failure = LeaseLost | StoreError
 /** What a turn of the loop says: go on, or the run has left. */
 export type Turn = LoopEnd | null
 
-export const leave = (
-  status: RunRecord["status"],
-  cursor: string,
-  rest: Partial<Commit["run"]> = {},
-): Commit["run"] => ({
+export const leave = (status: RunRecord["status"], cursor: string, rest: Partial<RunChange> = {}): RunChange => ({
   status,
   cursor,
   wakeInMs: null,
@@ -40,12 +36,20 @@ export const leave = (
 })
 
 /** Commits between the two fault points that surround every commit of a step. */
-export const committed = (session: RunSession, attempt: Attempt, parts: Parameters<RunSession["commit"]>[0]) =>
-  Effect.gen(function* () {
-    yield* session.reach("beforeCommit", attempt.node.name, attempt.attempt)
-    yield* session.commit(parts)
-    yield* session.reach("afterCommit", attempt.node.name, attempt.attempt)
-  })
+export const committed = (
+  session: RunSession,
+  attempt: Attempt,
+  parts: Parameters<RunSession["commit"]>[0],
+  how: "commit" | "accept" = "commit",
+): Effect.Effect<unknown, Failure> =>
+  session.isWatched
+    ? session
+        .reach("beforeCommit", attempt.node.name, attempt.attempt)
+        .pipe(
+          Effect.zipRight(session[how](parts) as Effect.Effect<unknown, Failure>),
+          Effect.zipRight(session.reach("afterCommit", attempt.node.name, attempt.attempt)),
+        )
+    : session[how](parts)
 
 /** Waits here if the delay is short, and hands the run back with a wake-up time if it is not (X8). */
 export const again = (

@@ -9,15 +9,16 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Metric from "effect/Metric"
-import type * as Scope from "effect/Scope"
+import type * as Runtime from "effect/Runtime"
 import type { StoreError } from "../../model/Errors.js"
 import type { Lease, RunRecord } from "../../model/Records.js"
 import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
 import { ended, runnable } from "../../store/LocalSignals.js"
+import { listenFor, noArrivals, type Arrivals } from "./arrivals.js"
 import type { LoopEnd } from "./leave.js"
 import { runLoop } from "./loop.js"
-import { countClaimed, countEnded, stepCounters, WorkerMetrics } from "../WorkerMetrics.js"
+import type { DueTimes } from "./pace.js"
+import { countActive, countClaimed, countEnded, countStep } from "../WorkerMetrics.js"
 import type { RunEnv } from "./session.js"
 import type { Runnable, Settings } from "./settings.js"
 import type { WorkerLease } from "./workerLease.js"
@@ -33,6 +34,8 @@ export interface Owned {
   readonly onProbation: boolean
   /** It has committed a step here: whatever kills this worker next is hardly this run. */
   proven: boolean
+  readonly arrivals: Arrivals
+  inbox: number
   fiber: Fiber.RuntimeFiber<LoopEnd, unknown> | null
 }
 
@@ -42,7 +45,8 @@ export interface Core {
   readonly store: CheckpointStoreService
   readonly lease: WorkerLease
   readonly runnables: ReadonlyMap<string, Runnable>
-  readonly env: Pick<RunEnv, "context" | "faults" | "draining">
+  readonly runtime: Runtime.Runtime<never>
+  readonly env: Pick<RunEnv, "buffer" | "context" | "faults" | "draining">
   readonly owned: Map<string, Owned>
   /** Claimed, and waiting until they can be tried alone. */
   readonly probation: Array<RunRecord>
@@ -50,38 +54,44 @@ export interface Core {
   careful: boolean
   /** When the last claim ended, by this process's monotonic clock; null while one is under way. */
   claimedAt: number | null
+  /** Tokens of claims whose answers have not been taken in yet. */
+  readonly claiming: Set<string>
+  /** By the store's account this worker may hold runs, here or not: its lease is prolonged. */
+  mayHold: boolean
+  /** A heartbeat was left out because it holds nothing: it beats before it claims. */
+  rested: boolean
+  /** When runs that went to sleep here are due. */
+  readonly dueTimes: DueTimes
   /** The last claim filled all places: more runs may be due. */
   backlog: boolean
   /** Whose turn it is to be claimed first. */
   turn: number
-  readonly scope: Scope.Scope
   draining: boolean
 }
 
-/** Timers beyond this are left to polling: a worker keeps no timer for a run that sleeps for days. */
-const maxTimerMs = 60_000
-
 const afterEnd = (core: Core, entry: Owned, exit: Exit.Exit<LoopEnd, unknown>): Effect.Effect<void> =>
-  Effect.gen(function* () {
+  Effect.suspend(() => {
     const { run } = entry
     // The same worker may have claimed the run anew after its lease had ended: that entry stays.
     if (core.owned.get(run.runId) === entry) core.owned.delete(run.runId)
-    yield* countEnded(run, exit, entry.lost)
-    yield* Metric.set(WorkerMetrics.active, core.owned.size)
-    yield* core.store.signals.send(ended(run.namespace, run.runId))
-    // A place is free.
-    yield* core.store.signals.send(runnable)
+    countEnded(run, exit, entry.lost)
+    countActive(core.owned.size)
+    const { signals } = core.store
+    const isOver = Exit.isSuccess(exit) && exit.value._tag === "Final"
+    // A place is free where there was none; or whatever left is to be claimed again, or something waited for it.
+    const isAwaited = core.owned.size + 1 >= core.settings.concurrency || entry.onProbation || core.probation.length > 0
+    const told =
+      isOver && !isAwaited
+        ? signals.send(ended(run.namespace, run.runId))
+        : Effect.zipRight(signals.send(ended(run.namespace, run.runId)), signals.send(runnable))
+    // Before the signal that a place is free: who hears it looks at the times anew.
     if (Exit.isSuccess(exit)) {
-      const end = exit.value
-      if (end._tag === "Sleeping" && end.wakeInMs <= maxTimerMs) {
-        const wakeUp = Effect.delay(core.store.signals.send(runnable), end.wakeInMs)
-        // Interruptible, although the end of a fiber is not: otherwise a stopping worker would wait for the timer.
-        yield* Effect.forkIn(Effect.interruptible(wakeUp), core.scope)
-      }
-    } else if (!Cause.isInterruptedOnly(exit.cause)) {
-      // LeaseLost, or a store that was away for too long: the run goes on wherever it is claimed next.
-      yield* Effect.logWarning(`run '${run.runId}' left this worker`, exit.cause)
+      return exit.value._tag === "Sleeping" ? Effect.zipRight(core.dueTimes.add(exit.value.wakeInMs), told) : told
     }
+    // LeaseLost, or a store that was away for too long: the run goes on wherever it is claimed next.
+    return Cause.isInterruptedOnly(exit.cause)
+      ? told
+      : Effect.zipRight(told, Effect.logWarning(`run '${run.runId}' left this worker`, exit.cause))
   })
 
 /** X12 */
@@ -99,9 +109,9 @@ export const take = (core: Core, runs: ReadonlyArray<RunRecord>): Effect.Effect<
       (run) => execute(core, run),
       { discard: true },
     )
-    yield* Effect.forEach(suspects.slice(1), (run) => handBack(core, run, "pending", null), { discard: true })
     core.probation.push(...suspects.slice(0, 1))
     core.careful = suspects.length > 0
+    yield* Effect.forEach(suspects.slice(1), (run) => handBack(core, run, "pending", null), { discard: true })
   })
 
 /** Whether a run beside it could be brought down before it has got anywhere. After a lease's time it is not waited for. */
@@ -118,8 +128,12 @@ export const minding = (core: Core): Effect.Effect<boolean> =>
       : Effect.as(execute(core, core.probation.shift()!), true)
   })
 
+/** X5: a cancel has interrupted the run's step, and nobody else its fiber: the run goes on here, from its records. */
+const isCutOff = (core: Core, { arrivals, lost }: Owned, exit: Exit.Exit<LoopEnd, unknown>): boolean =>
+  arrivals.cutOff && !lost && !core.draining && Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause)
+
 const execute = (core: Core, run: RunRecord): Effect.Effect<void> =>
-  Effect.gen(function* () {
+  Effect.suspend(() => {
     const { workflow, plan } = core.runnables.get(JSON.stringify([run.workflow, run.version]))!
     const entry: Owned = {
       run,
@@ -128,12 +142,13 @@ const execute = (core: Core, run: RunRecord): Effect.Effect<void> =>
       stopping: false,
       onProbation: suspect(run),
       proven: false,
+      arrivals: noArrivals(),
+      inbox: run.inbox,
       fiber: null,
     }
     core.owned.set(run.runId, entry)
-    yield* countClaimed(run)
-    yield* Metric.set(WorkerMetrics.active, core.owned.size)
-    const countStep = stepCounters(run.workflow)
+    countClaimed(run)
+    countActive(core.owned.size)
     const { leaseMs, maxValueLength, maxRecoveries } = core.settings
     const env: RunEnv = {
       ...core.env,
@@ -143,20 +158,39 @@ const execute = (core: Core, run: RunRecord): Effect.Effect<void> =>
       leaseMs,
       maxValueLength,
       maxRecoveries,
+      // Of a run that has brought a worker down, what it got through is kept at once: the next time it is known where.
+      durability: run.recoveries > 0 ? "step" : (workflow.definition.durability ?? core.settings.durability),
+      arrivals: entry.arrivals,
+      queue: core.env.buffer.open(
+        { namespace: run.namespace, runId: run.runId, fence: run.fence, claimToken: run.claimToken ?? "" },
+        run.seq,
+      ),
       leaseRemainingMs: () => (entry.lost ? -1 : core.lease.remainingMs()),
       onProgress: (durationMs) => {
-        const counted = countStep(durationMs)
-        if (entry.proven) return counted
+        countStep(run.workflow, durationMs)
+        if (entry.proven) return Effect.void
         entry.proven = true
-        return entry.onProbation || core.probation.length > 0
-          ? Effect.zipRight(counted, core.store.signals.send(runnable))
-          : counted
+        return entry.onProbation || core.probation.length > 0 ? core.store.signals.send(runnable) : Effect.void
       },
     }
-    const loop = runLoop(env, run)
-    const watched = Effect.onExit(loop, (exit) => afterEnd(core, entry, exit))
-    // A daemon, not a child of the scope: a closing scope would interrupt it before it could drain.
-    entry.fiber = yield* Effect.forkDaemon(Effect.interruptible(watched))
+    const topic = ended(run.namespace, run.runId)
+    core.store.signals.underWay.set(topic, env.queue)
+    const deaf = listenFor(core.store, entry, core.runtime)
+    const begin = (cutOff: boolean): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        Object.assign(entry.arrivals, noArrivals())
+        const watched = Effect.onExit(runLoop(env, run, cutOff), (exit) => {
+          if (isCutOff(core, entry, exit)) return begin(true)
+          deaf()
+          if (core.store.signals.underWay.get(topic) === env.queue) core.store.signals.underWay.delete(topic)
+          return afterEnd(core, entry, exit)
+        })
+        // A daemon, not a child of the scope: a closing scope would interrupt it before it could drain.
+        return Effect.map(Effect.forkDaemon(Effect.interruptible(watched)), (fiber) => {
+          entry.fiber = fiber
+        })
+      })
+    return begin(false)
   }).pipe(Effect.uninterruptible)
 
 /** X6: marks the runs that the store no longer grants. */
@@ -193,19 +227,29 @@ const handBack = (
   wakeInMs: number | null,
 ): Effect.Effect<void, StoreError> =>
   core.store
-    .commit({
-      lease: { namespace: run.namespace, runId: run.runId, fence: run.fence, claimToken: run.claimToken ?? "" },
-      base: run.seq,
-      seq: run.seq + 1,
-      run: { status, cursor: run.cursor, wakeInMs, output: null, failure: run.failure, parked: null, release: true },
-      steps: [],
-      effects: [],
-      attempts: [],
-    })
-    .pipe(
-      Effect.asVoid,
-      Effect.catchTag("LeaseLost", () => Effect.void),
-    )
+    .commit([
+      {
+        lease: { namespace: run.namespace, runId: run.runId, fence: run.fence, claimToken: run.claimToken ?? "" },
+        base: run.seq,
+        seq: run.seq + 1,
+        run: {
+          status,
+          cursor: run.cursor,
+          wakeInMs,
+          output: null,
+          failure: run.failure,
+          parked: null,
+          release: true,
+          seenInbox: run.inbox,
+        },
+        steps: [],
+        effects: [],
+        attempts: [],
+        consumes: [],
+      },
+    ])
+    // Refused: it is somebody else's by now.
+    .pipe(Effect.asVoid)
 
 /** Long enough that a run which the store cannot take in is not tried in a loop, in milliseconds. */
 const giveBackMs = 5_000
@@ -219,18 +263,42 @@ const giveBack = (core: Core, lease: Lease): Effect.Effect<void, StoreError> =>
     const run = yield* core.store.findRun(lease.namespace, lease.runId)
     if (run.fence !== lease.fence || run.claimToken !== lease.claimToken) return
     yield* handBack(core, run, "sleeping", giveBackMs)
+    yield* core.dueTimes.add(giveBackMs)
+    yield* core.store.signals.send(runnable)
     yield* Effect.logWarning(`run '${lease.runId}' was given back: nothing here runs it`)
     // Gone, or somebody else's by now: then there is nothing to give back.
   }).pipe(Effect.catchTag("RunNotFound", () => Effect.void))
 
+/** Whether this worker holds anything, as a heartbeat found it. What a claim does at the same time is not known yet. */
+export const noteHeld = (core: Core, leases: ReadonlyArray<Lease>, askedAt: number): void => {
+  core.rested = false
+  if (leases.length > 0) core.mayHold = true
+  else if (
+    core.owned.size === 0 &&
+    core.probation.length === 0 &&
+    core.claimedAt !== null &&
+    core.claimedAt < askedAt
+  ) {
+    core.mayHold = false
+  }
+}
+
+/** Whether the next heartbeat may be left out, and notes that it is. */
+export const restHeart = (core: Core): boolean => {
+  core.rested = !core.mayHold && core.claimedAt !== null
+  return core.rested
+}
+
 /** Leases that the last heartbeat found and that belong to nothing here. */
-export const giveBackOrphans = (core: Core, leases: ReadonlyArray<Lease>, askedAt: number): Effect.Effect<void> =>
+export const giveBackOrphans = (core: Core, leases: ReadonlyArray<Lease>): Effect.Effect<void> =>
   Effect.suspend(() => {
-    // What a claim that was under way has brought is not known here yet.
-    if (core.draining || core.claimedAt === null || core.claimedAt >= askedAt) return Effect.void
+    if (core.draining) return Effect.void
+    // What a claim that is under way has brought is not known here yet, however long heartbeat and claim take.
     const waiting = new Set(core.probation.map(({ runId }) => runId))
     return Effect.forEach(
-      leases.filter(({ runId }) => !core.owned.has(runId) && !waiting.has(runId)),
+      leases.filter(
+        ({ claimToken, runId }) => !core.claiming.has(claimToken) && !core.owned.has(runId) && !waiting.has(runId),
+      ),
       (lease) =>
         Effect.catchAllCause(giveBack(core, lease), (cause) =>
           Effect.logWarning(`run '${lease.runId}' could not be given back; the next heartbeat tries again`, cause),

@@ -6,6 +6,7 @@ import type * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type { AnyWorkflow } from "../../builder/Workflow.js"
 import { durationMs } from "../../dsl/OnUnknown.js"
+import type { Durability } from "../../dsl/Definition.js"
 import { handlerTag, type Handler } from "../../dsl/Operation.js"
 import {
   missingPart,
@@ -17,8 +18,10 @@ import {
 import { CompileError, type InvalidId } from "../../model/Errors.js"
 import { checkId, defaultNamespace } from "../../model/Ids.js"
 import type { Plan, PlanNode, PlanOperation } from "../../model/Plan.js"
+import type { Capabilities } from "../../store/Capabilities.js"
 import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
 import type { WorkerOptions } from "../Worker.js"
+import type { LogSync } from "./localLog.js"
 import { isTransaction, maxTransactionMs } from "./transactionLimits.js"
 
 export interface Settings {
@@ -26,35 +29,67 @@ export interface Settings {
   readonly concurrency: number
   readonly leaseMs: number
   readonly pollMs: number
+  readonly maxPollMs: number
   readonly drainMs: number
   readonly maxRecoveries: number
   readonly maxValueLength: number
+  readonly durability: Durability
+  readonly local: { readonly directory: string; readonly log: LogSync | "off" } | null
+  readonly maxPendingCommits: number
+  readonly maxPendingBytes: number
 }
+
+const maxPause = 3_600_000
 
 const ranges = {
   concurrency: [1, 10_000],
   leaseMs: [50, 86_400_000],
-  pollMs: [1, 3_600_000],
+  pollMs: [1, maxPause],
+  maxPollMs: [1, maxPause],
   drainMs: [0, 86_400_000],
   maxRecoveries: [0, 1_000],
   maxValueLength: [1, 512 * 1024 * 1024],
+  maxPendingCommits: [1, 1_000_000],
+  maxPendingBytes: [1, 4 * 1024 * 1024 * 1024],
 } as const
 
-export const settings = (options: WorkerOptions<any>): Effect.Effect<Settings, CompileError | InvalidId> =>
+/**
+ * How many times `pollInterval` the longest pause is, unless given. With wake-ups polling is for what nobody can tell of;
+ * without them it is how long a start in another process may wait, which a person may be waiting for.
+ */
+const pauses = { withWakeUps: 60, without: 2 }
+
+/** A pause that is out of range is one mistake, not two. */
+const pauseInRange = (ms: number): number => Math.min(maxPause, Math.max(1, ms || 1))
+
+const usualMaxPollMs = (pollMs: number, { notify }: Capabilities): number =>
+  pauseInRange(pollMs * (notify ? pauses.withWakeUps : pauses.without))
+
+export const settings = (
+  options: WorkerOptions<any>,
+  capabilities: Capabilities,
+): Effect.Effect<Settings, CompileError | InvalidId> =>
   Effect.gen(function* () {
     const ms = (input: Duration.DurationInput | undefined, fallback: number): number =>
       input === undefined ? fallback : durationMs(input)
+    const pollMs = ms(options.pollInterval, 1_000)
     const made: Settings = {
       namespace: yield* checkId("namespace", options.namespace ?? defaultNamespace),
       concurrency: options.concurrency ?? 16,
       leaseMs: ms(options.lease, 30_000),
-      pollMs: ms(options.pollInterval, 1_000),
+      pollMs,
+      maxPollMs: ms(options.maxPollInterval, usualMaxPollMs(pollMs, capabilities)),
       drainMs: ms(options.drain, 10_000),
       maxRecoveries: options.maxRecoveries ?? 3,
       maxValueLength: options.maxValueLength ?? 64 * 1024 * 1024,
+      durability: options.durability ?? "barrier",
+      local: options.local === undefined ? null : { log: "synced", ...options.local },
+      maxPendingCommits: options.maxPendingCommits ?? 10_000,
+      maxPendingBytes: options.maxPendingBytes ?? 64 * 1024 * 1024,
     }
-    const diagnostics = Object.entries(ranges).flatMap(([name, [least, most]]): ReadonlyArray<Diagnostic> => {
+    const diagnostics = Object.entries(ranges).flatMap(([name, [lowest, most]]): ReadonlyArray<Diagnostic> => {
       const value = made[name as keyof typeof ranges]
+      const least = name === "maxPollMs" ? pauseInRange(pollMs) : lowest
       return Number.isSafeInteger(value) && value >= least && value <= most
         ? []
         : [

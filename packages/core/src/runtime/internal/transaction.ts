@@ -117,7 +117,7 @@ export const runTransaction = (session: RunSession, attempt: Attempt): Effect.Ef
     ).pipe(
       Effect.flatMap(({ at, value }) =>
         Effect.zipRight(
-          Effect.sync(() => session.applied(value.commit, at)),
+          Effect.sync(() => session.transacted(value.commit, at)),
           committedTurn(session, attempt, value.durationMs),
         ),
       ),
@@ -141,5 +141,5 @@ export const runTransaction = (session: RunSession, attempt: Attempt): Effect.Ef
           })
         : fresh,
     )
-    return session.persist(once)
+    return Effect.zipRight(session.barrier(), session.persist(once))
   })

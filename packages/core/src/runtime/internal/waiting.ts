@@ -1,57 +1,199 @@
 /**
- * Clients that wait for runs, many at once, over one store: they stand in one line, so that asking how a run is never
- * takes more than one connection from those that work, nor more than a share of the store's time.
+ * Clients that wait for runs, many at once, over one store: one look-up asks for all of them, so that asking how runs are
+ * never takes more than one connection from those that work, nor more than a share of the store's time.
  */
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
-import type { RunNotFound, StoreError } from "../../model/Errors.js"
-import type { RunRecord } from "../../model/Records.js"
-import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
+import * as Either from "effect/Either"
+import type * as Fiber from "effect/Fiber"
+import * as Runtime from "effect/Runtime"
+import { RunNotFound, type StoreError } from "../../model/Errors.js"
+import { finalStatuses, type RunOutcome } from "../../model/Records.js"
+import type { CheckpointStoreService, RunKey } from "../../store/CheckpointStore.js"
+import { ended } from "../../store/LocalSignals.js"
+import { asStoreError } from "./errorDetails.js"
 
 /** How often one waiting client asks a store that cannot call back, in milliseconds: quick at first, then once a second. */
-export const firstPollMs = 20
+const firstPollMs = 20
 const lastPollMs = 1_000
 
-/** With many waiting, each asks less often: all together at most 200 times a second. */
+/** Runs in one look-up. */
+const maxLook = 512
+
+/** Look-ups begin at most this often, in milliseconds, however many clients wait. */
 const spacingMs = 5
 
-interface Line {
-  readonly turn: Effect.Semaphore
-  waiting: number
+/** Trouble that may pass is waited out for a while: so often, and so long each time, in milliseconds. */
+const maxTroubles = 20
+const troubleMs = 250
+
+type End = Effect.Effect<RunOutcome, RunNotFound | StoreError>
+
+interface Ear {
+  readonly hear: (end: End) => void
+  readonly leave: () => void
 }
 
-const lines = new WeakMap<CheckpointStoreService, Line>()
-
-const lineOf = (store: CheckpointStoreService): Line => {
-  const line = lines.get(store) ?? { turn: Effect.unsafeMakeSemaphore(1), waiting: 0 }
-  lines.set(store, line)
-  return line
+/** One run that somebody waits for. */
+interface Awaited extends RunKey {
+  readonly ears: Set<Ear>
+  pollMs: number
+  /** When it is asked for again, by the clock of those who wait; 0 for at once. */
+  dueAt: number
+  troubles: number
 }
 
-/** The pause before a client asks again, given its last one. */
-export const nextPollMs = (store: CheckpointStoreService, pollMs: number): number =>
-  Math.max(Math.min(lastPollMs, pollMs * 2), lineOf(store).waiting * spacingMs)
+const isOver = ({ parked, status }: RunOutcome): boolean =>
+  finalStatuses.has(status) || (status === "review" && parked !== null)
 
-/** Counts a client as waiting for as long as `wait` takes. */
-export const inLine = <A, E, R>(store: CheckpointStoreService, wait: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => {
-      const line = lineOf(store)
-      line.waiting++
-      return line
+/** Everybody who waits in this process for runs of one store. */
+class Watch {
+  private readonly awaited = new Map<string, Awaited>()
+  private looking = false
+  private scheduled = false
+  private timer: { readonly at: number; readonly fiber: Fiber.RuntimeFiber<void> } | null = null
+
+  constructor(
+    private readonly store: CheckpointStoreService,
+    private readonly runtime: Runtime.Runtime<never>,
+    private readonly clock: Clock.Clock,
+  ) {}
+
+  /** Until the run is over, for good or for a person. */
+  wait({ namespace, runId }: RunKey): End {
+    return Effect.async<RunOutcome, RunNotFound | StoreError>((resume) => {
+      const key = ended(namespace, runId)
+      const awaited = this.awaited.get(key) ?? {
+        namespace,
+        runId,
+        ears: new Set(),
+        pollMs: firstPollMs,
+        dueAt: 0,
+        troubles: 0,
+      }
+      this.awaited.set(key, awaited)
+      // Listening before looking: an end between the two is heard.
+      const deaf = this.store.signals.on(key, () => this.hurry(awaited))
+      const ear: Ear = {
+        hear: resume,
+        leave: () => {
+          deaf()
+          awaited.ears.delete(ear)
+          if (awaited.ears.size === 0) this.awaited.delete(key)
+          if (this.awaited.size === 0) this.rest()
+        },
+      }
+      awaited.ears.add(ear)
+      this.hurry(awaited)
+      return Effect.sync(ear.leave)
+    })
+  }
+
+  /** Somebody new asks, or there was a signal of its end. */
+  private hurry(awaited: Awaited): void {
+    awaited.dueAt = 0
+    awaited.pollMs = firstPollMs
+    this.schedule()
+  }
+
+  private rest(): void {
+    if (this.timer !== null) this.timer.fiber.unsafeInterruptAsFork(this.timer.fiber.id())
+    this.timer = null
+  }
+
+  private schedule(): void {
+    if (this.looking || this.scheduled) return
+    this.scheduled = true
+    setImmediate(() => {
+      this.scheduled = false
+      this.begin()
+    })
+  }
+
+  /** Looks for all that are due; or, where none is, sleeps until the first of them is. */
+  private begin(): void {
+    if (this.looking || this.awaited.size === 0) return
+    const now = this.clock.unsafeCurrentTimeMillis()
+    const due: Array<Awaited> = []
+    let next = Number.POSITIVE_INFINITY
+    for (const awaited of this.awaited.values()) {
+      if (awaited.dueAt <= now && due.length < maxLook) due.push(awaited)
+      else next = Math.min(next, awaited.dueAt)
+    }
+    if (due.length === 0) return this.sleepUntil(Math.max(next, now + spacingMs), now)
+    this.looking = true
+    // A signal that comes while it is looked for puts it back to 0: the look may have been too early.
+    for (const awaited of due) awaited.dueAt = Number.POSITIVE_INFINITY
+    Runtime.runFork(this.runtime)(this.look(due))
+  }
+
+  private sleepUntil(at: number, now: number): void {
+    if (this.timer !== null && this.timer.at <= at) return
+    this.rest()
+    const fiber = Runtime.runFork(this.runtime)(
+      Effect.zipRight(
+        Effect.sleep(at - now),
+        Effect.sync(() => {
+          this.timer = null
+          this.begin()
+        }),
+      ),
+    )
+    this.timer = { at, fiber }
+  }
+
+  private look(due: ReadonlyArray<Awaited>): Effect.Effect<void> {
+    return this.store.findRuns(due).pipe(
+      // Also of a defect everybody is told: nobody waits for ever.
+      Effect.sandbox,
+      Effect.mapError(asStoreError("read runs")),
+      Effect.match({
+        onFailure: (error) => due.forEach((awaited) => this.trouble(awaited, error)),
+        onSuccess: (found) => due.forEach((awaited, index) => this.found(awaited, found[index]!)),
+      }),
+      Effect.ensuring(
+        Effect.sync(() => {
+          this.looking = false
+          this.schedule()
+        }),
+      ),
+    )
+  }
+
+  private found(awaited: Awaited, found: Either.Either<RunOutcome | null, StoreError>): void {
+    awaited.troubles = 0
+    if (Either.isLeft(found)) return this.tell(awaited, Effect.fail(found.left))
+    if (found.right === null) return this.tell(awaited, Effect.fail(new RunNotFound(awaited)))
+    if (isOver(found.right)) return this.tell(awaited, Effect.succeed(found.right))
+    this.postpone(awaited, awaited.pollMs)
+    awaited.pollMs = Math.min(lastPollMs, awaited.pollMs * 2)
+  }
+
+  private trouble(awaited: Awaited, error: StoreError): void {
+    if (!error.isRetryable || ++awaited.troubles > maxTroubles) this.tell(awaited, Effect.fail(error))
+    else this.postpone(awaited, troubleMs)
+  }
+
+  private postpone(awaited: Awaited, ms: number): void {
+    if (awaited.dueAt !== 0) awaited.dueAt = this.clock.unsafeCurrentTimeMillis() + ms
+  }
+
+  private tell(awaited: Awaited, end: End): void {
+    for (const ear of [...awaited.ears]) {
+      ear.leave()
+      ear.hear(end)
+    }
+  }
+}
+
+const watches = new WeakMap<CheckpointStoreService, Watch>()
+
+/** Waits until a run is over: final, or parked for a person. What may pass is waited out for a while. */
+export const untilOver = (store: CheckpointStoreService, run: RunKey): End =>
+  Effect.flatMap(Effect.runtime<never>(), (runtime) =>
+    Effect.clockWith((clock) => {
+      const watch = watches.get(store) ?? new Watch(store, runtime, clock)
+      watches.set(store, watch)
+      return watch.wait(run)
     }),
-    () => wait,
-    (line) => Effect.sync(() => line.waiting--),
   )
-
-/** How a run is now. What may pass is waited out for a while. */
-export const ask = (
-  store: CheckpointStoreService,
-  namespace: string,
-  runId: string,
-): Effect.Effect<RunRecord, RunNotFound | StoreError> =>
-  Effect.retry(lineOf(store).turn.withPermits(1)(store.findRun(namespace, runId)), {
-    while: (error) => error._tag === "StoreError" && error.isRetryable,
-    times: 20,
-    schedule: Schedule.spaced("250 millis"),
-  })

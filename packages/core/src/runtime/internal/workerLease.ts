@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Schedule from "effect/Schedule"
 import { StoreError } from "../../model/Errors.js"
-import type { Lease } from "../../model/Records.js"
+import type { HeldLease } from "../../model/Records.js"
 import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
 import type { FaultsService } from "../Faults.js"
 import { WorkerMetrics } from "../WorkerMetrics.js"
@@ -33,7 +33,7 @@ export const makeWorkerLease = (
   workerId: string,
   leaseMs: number,
   /** Runs claimed after `askedAt` may be missing from `leases`. */
-  onGranted: (leases: ReadonlyArray<Lease>, askedAt: number) => void,
+  onGranted: (leases: ReadonlyArray<HeldLease>, askedAt: number) => void,
 ): WorkerLease => {
   let endsAt = monotonicMs()
   let over = false
@@ -59,8 +59,16 @@ export const makeWorkerLease = (
   }
 }
 
-/** Beats three times a lease, so that two may fail before anything is lost; quicker while the store does not answer. */
-export const keepBeating = (lease: WorkerLease, leaseMs: number, stopLost: Effect.Effect<void>): Effect.Effect<never> =>
+/**
+ * Beats three times a lease, so that two may fail before anything is lost; quicker while the store does not answer. Leaves
+ * out those at which the worker rests.
+ */
+export const keepBeating = (
+  lease: WorkerLease,
+  leaseMs: number,
+  stopLost: Effect.Effect<void>,
+  rests: () => boolean,
+): Effect.Effect<never> =>
   Effect.retry(lease.beat, {
     schedule: Schedule.spaced(Math.max(10, leaseMs / 20)).pipe(Schedule.jittered),
     times: 6,
@@ -73,6 +81,7 @@ export const keepBeating = (lease: WorkerLease, leaseMs: number, stopLost: Effec
         Effect.logWarning("the worker's heartbeat failed", cause),
       ),
     ),
+    Effect.unlessEffect(Effect.sync(rests)),
     Effect.zipRight(Effect.sleep(leaseMs / 3)),
     Effect.forever,
   )

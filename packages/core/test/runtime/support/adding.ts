@@ -6,7 +6,8 @@ import { makeBench, quiet, storeLayer, type Bench } from "./bench.js"
 import { makeVirtualClock } from "./virtualClock.js"
 
 const Input = Schema.Struct({ a: Schema.Int, b: Schema.Int })
-export const make = (name: string, version = 1): any => (Workflow.make as any)(name, { version, input: Input })
+export const make = (name: string, version = 1, durability?: "step" | "barrier"): any =>
+  (Workflow.make as any)(name, { version, input: Input, durability })
 export const input = { a: 1, b: 2 }
 
 export const adding = (name = "adding", version = 1): AnyWorkflow =>

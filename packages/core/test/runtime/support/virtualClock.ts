@@ -6,6 +6,13 @@ interface Sleeper {
   readonly wake: () => void
 }
 
+/** Pumps of all virtual clocks that wait for their next turn of the event loop. */
+let pumps = 0
+
+/** Whether anybody but clocks has asked for a turn of the event loop: then there is something left to do. */
+const workIsWaiting = (): boolean =>
+  process.getActiveResourcesInfo().filter((resource) => resource === "Immediate").length > pumps
+
 /** Turns of the event loop without a wake-up before the clock jumps: fibers and promises settle within the first. */
 const idleTurns = 2
 
@@ -24,16 +31,23 @@ export const makeVirtualClock = (startMs = Date.UTC(2030, 0, 1)): Clock.Clock =>
     next.wake()
   }
 
+  const next = (): void => {
+    pumps += 1
+    setImmediate(pump)
+  }
+
   const pump = (): void => {
+    pumps -= 1
     if (sleepers.size === 0) {
       pumping = false
       return
     }
+    if (workIsWaiting()) idle = 0
     if (++idle > idleTurns) {
       idle = 0
       wakeNext()
     }
-    setImmediate(pump)
+    next()
   }
 
   const sleep = (duration: Duration.Duration): Effect.Effect<void> =>
@@ -43,7 +57,7 @@ export const makeVirtualClock = (startMs = Date.UTC(2030, 0, 1)): Clock.Clock =>
       idle = 0
       if (!pumping) {
         pumping = true
-        setImmediate(pump)
+        next()
       }
       return Effect.sync(() => sleepers.delete(sleeper))
     })

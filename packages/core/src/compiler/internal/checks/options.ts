@@ -23,6 +23,9 @@ const duration = (option: string, value: unknown, least: number): ReadonlyArray<
     : [[option, least === 0 ? "a finite duration that is not negative" : "a finite duration over zero", value]]
 }
 
+const durability = (value: unknown): ReadonlyArray<Problem> =>
+  value === undefined || value === "step" || value === "barrier" ? [] : [["durability", `"step" or "barrier"`, value]]
+
 const ofOptions = ({ options }: Node): ReadonlyArray<Problem> => [
   ...duration("timeout", options.timeout, 1),
   ...(options.retry === undefined
@@ -74,7 +77,10 @@ export const checkOptions = (definition: Definition): ReadonlyArray<Diagnostic> 
       message: optionOutOfRange(of, option, expected, shown(got)),
     }))
   return [
-    ...say(null, `workflow '${nameText(definition.name)}'`, wholeFrom("version", 1, definition.version)),
+    ...say(null, `workflow '${nameText(definition.name)}'`, [
+      ...wholeFrom("version", 1, definition.version),
+      ...durability(definition.durability),
+    ]),
     ...definition.nodes.flatMap((node) => [
       ...say(nameText(node.name), `step '${nameText(node.name)}'`, ofOptions(node)),
       ...operationsOf(node)
