@@ -15,17 +15,16 @@ const server = await startPostgres()
 const database = await makeTestDatabase(server.url)
 try {
   const samples = [
-    memorySample(2_050),
-    sqliteSample(100, join(directory, "runs.sqlite")),
-    postgresSample(40, database.url),
+    memorySample(840),
+    sqliteSample(22, join(directory, "runs.sqlite")),
+    postgresSample(14, database.url),
   ]
   const done = []
   for (const sample of samples) {
-    const reports = await runSample(sample, seed)
-    for (const { workflow, schedules, breaches, timing } of reports) {
-      console.log(sample.store, workflow, `${schedules} schedules`, `${breaches.length} breaches`, timing)
+    const reports = await runSample(sample, seed, ({ workflow, durability, schedules, breaches, timing }) => {
+      console.log(sample.store, workflow, durability, `${schedules} schedules`, `${breaches.length} breaches`, timing)
       for (const { problem, shown } of breaches) console.log(`  ${problem} <- ${shown}`)
-    }
+    })
     done.push({ store: sample.store, reports })
   }
   await writeFile(target, page(seed, done))

@@ -11,6 +11,13 @@ interface Sleeper {
   readonly wake: () => void
 }
 
+/** Pumps of all virtual clocks that wait for their next turn of the event loop. */
+let pumps = 0
+
+/** Whether anybody but clocks has asked for a turn of the event loop: then there is something left to do. */
+const workIsWaiting = (): boolean =>
+  process.getActiveResourcesInfo().filter((resource) => resource === "Immediate").length > pumps
+
 /** Turns of the event loop without a wake-up before the clock jumps: fibers and promises settle within the first. */
 const idleTurns = 2
 
@@ -47,16 +54,23 @@ const make = (startMs = virtualStartMs): VirtualTime => {
     next.wake()
   }
 
+  const next = (): void => {
+    pumps += 1
+    setImmediate(pump)
+  }
+
   const pump = (): void => {
+    pumps -= 1
     if (sleepers.size === 0 || stopped) {
       pumping = false
       return
     }
+    if (workIsWaiting()) idle = 0
     if (++idle > idleTurns) {
       idle = 0
       wakeNext()
     }
-    setImmediate(pump)
+    next()
   }
 
   const sleep = (duration: Duration.Duration): Effect.Effect<void> =>
@@ -66,7 +80,7 @@ const make = (startMs = virtualStartMs): VirtualTime => {
       idle = 0
       if (!pumping && !stopped) {
         pumping = true
-        setImmediate(pump)
+        next()
       }
       return Effect.sync(() => sleepers.delete(sleeper))
     })

@@ -9,7 +9,7 @@ import { Charge, invoice, Mail, model } from "./support/workflows.js"
 const limits = { input: "ada", services: model, maxSchedules: 90 } as const
 
 /** Which check finds it, and how many troubles that takes. */
-const expected: Readonly<Record<keyof typeof storeMutants, readonly [check: Check, troubles: number]>> = {
+const expected: Readonly<Partial<Record<keyof typeof storeMutants, readonly [check: Check, troubles: number]>>> = {
   withoutFence: ["commit", 1],
   withoutIntents: ["intent", 0],
   losesAStep: ["commit", 0],

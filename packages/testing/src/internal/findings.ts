@@ -6,18 +6,26 @@
  * - `effects`: a key had more effects than its policy promises, or an operation had more or fewer than in the run
  *   without trouble.
  * - `payload`: a key was sent with two payloads.
- * - `intent`: an operation was sent before its intent was durable, or under another key.
+ * - `intent`: an operation was sent before its intent was durable, or under another key than the intent's.
  * - `early`: an operation of unknown outcome was sent again while its first send might still have been under way.
  * - `lease`: an operation was started by a worker that had lost the run.
- * - `commit`: a commit that the store has acknowledged is gone, doubled, or out of order.
- * - `result`: the run ended otherwise than without trouble.
+ * - `commit`: a commit that the store has acknowledged is gone, doubled, or out of order; or a committed step's operation
+ *   is still unknown.
+ * - `barrier`: a step went on before what it may not run ahead of was durable.
+ * - `result`: the run ended otherwise than without trouble; it was canceled, and ended otherwise than that; or it ended over an
+ *   operation of unknown outcome.
  * - `parked`: the run waits for a person without need.
+ * - `answer`: of several people who answered for one operation not exactly one was heard, or a late one was.
+ * - `invariant`: the user's own check.
  * - `stuck`: the run never ended.
  *
  * @category models
  * @since 0.1.0
  */
-export const checks = ["effects", "payload", "intent", "early", "lease", "commit", "result", "parked", "stuck"] as const
+export const checks = [
+  ...(["effects", "payload", "intent", "early", "lease", "commit", "barrier", "result"] as const),
+  ...(["parked", "answer", "invariant", "stuck"] as const),
+] as const
 
 export type Check = (typeof checks)[number]
 

@@ -21,9 +21,14 @@ export interface Guarantee {
   readonly words: string
 }
 
-/** Where an effect may have happened and nobody has recorded it; a heartbeat may come at any time. */
+/**
+ * Where an effect may have happened and nobody has recorded it in time; a heartbeat may come at any time. Who wakes when
+ * it is taken over from still records what it knows before anybody sends again (X6).
+ */
 const betweenEffectAndRecord = ({ point, trouble }: Strike): boolean =>
-  point === "afterEffect" || point === "beforeBeat" || trouble === "lostAnswer"
+  (point === "afterEffect" && (trouble === "kill" || trouble === "stall")) ||
+  point === "beforeBeat" ||
+  trouble === "lostAnswer"
 
 export const guarantees: Readonly<Record<PolicyName, Guarantee>> = {
   retryWithKey: {
@@ -48,6 +53,6 @@ export const guarantees: Readonly<Record<PolicyName, Guarantee>> = {
     honoursKeys: false,
     mostEffects: () => 1,
     parks: true,
-    words: "at most one effect; an unknown outcome waits for a person",
+    words: "at most one effect; an unknown outcome waits for a person, whose answer is the outcome",
   },
 }

@@ -15,6 +15,7 @@ import type { Findings } from "./findings.js"
 import type { MortalWorker } from "./mortalWorker.js"
 import type { Answer, SimulatedProvider } from "./provider.js"
 import { sampled } from "./sampled.js"
+import type { Tamper } from "./tampering.js"
 import type { CommitLog } from "./watchedStore.js"
 
 /** What a handler sees when its connection breaks: neither a declared failure nor `NotPerformed`. */
@@ -64,6 +65,7 @@ export interface HandlersOptions {
   /** Whether given handlers talk to the provider themselves. */
   readonly countedByHandlers: boolean
   readonly simulate: Answer | null
+  readonly tamper: Tamper
 }
 
 /** Looks at the store just as an operation starts: its intent must be there, and the run must be this worker's. */
@@ -73,8 +75,8 @@ const inspect = (options: HandlersOptions, worker: MortalWorker, member: MemberO
     const { namespace, runId, paths, store, findings } = options
     const open = yield* store.loadOpen(namespace, runId, paths)
     const intent = open.effects.find(({ idempotencyKey }) => idempotencyKey === context.idempotencyKey)
-    if (intent === undefined) {
-      findings.add("intent", `'${operation}' was sent before an intent under its key was durable`)
+    if (intent?.operation !== operation) {
+      findings.add("intent", `'${operation}' was sent before an intent of its own under its key was durable`)
     }
     const run = yield* store.findRun(namespace, runId)
     const late = worker.refusedFence >= context.fence || (options.sameClock && run.fence !== context.fence)
@@ -156,7 +158,7 @@ export const handlersOf = (
   for (const member of options.members) {
     const tag = handlerTag(member.name)
     const own = Option.getOrNull(Context.getOption(given, tag))
-    context = Context.add(context, tag, wrapped(options, worker, member, own))
+    context = Context.add(context, tag, options.tamper.handler(wrapped(options, worker, member, own), member))
   }
   return context
 }

@@ -1,64 +1,23 @@
 /** Holds what a run came to against what its policies promise, and against the run without trouble. */
-import type { EffectRecord, RunRecord, RunState } from "@cairn/core"
-import type { Findings } from "./findings.js"
+import type { EffectRecord, RunRecord } from "@cairn/core"
+import { effectsByOperation, endOf, type Baseline, type End, type Evidence } from "./evidence.js"
 import { guarantees } from "./guarantee.js"
-import type { SimulatedProvider } from "./provider.js"
-import type { Schedule } from "./schedule.js"
-import type { Subject } from "./subject.js"
-import type { CommitLog } from "./watchedStore.js"
+import { judgeCanceled, mayEndUncanceled } from "./judgeCanceled.js"
 
-/** How a run ended, in the parts that trouble must not change. */
-export interface End {
-  readonly status: string
-  readonly text: string
-}
-
-export const endOf = (run: RunRecord): End => {
-  const { status, output, failure, parked } = run
-  const shown =
-    failure !== null && status === "failed"
-      ? failure.kind === "declared"
-        ? ["declared", failure.step, failure.operation, failure.value]
-        : ["undeclared", failure.step, failure.problem]
-      : status === "review" && parked !== null
-        ? [parked.reason, parked.step]
-        : [output]
-  return { status, text: JSON.stringify([status, ...shown]) }
-}
-
-/** What one step did outside, over all its keys. */
-export interface StepEffects {
-  readonly path: string
-  readonly requests: number
-  readonly effects: number
-}
-
-/** A run without trouble: what the others are compared with. */
-export interface Baseline {
-  readonly end: End
-  readonly effects: ReadonlyMap<string, number>
-  readonly durationMs: number
-}
-
-export interface Evidence {
-  readonly subject: Subject
-  readonly state: RunState
-  readonly intents: ReadonlyArray<EffectRecord>
-  readonly provider: SimulatedProvider
-  readonly log: CommitLog
-  readonly findings: Findings
-  readonly schedule: Schedule
-  readonly stuck: boolean
-  readonly baseline: Baseline | null
-  readonly sameResult: boolean
-}
-
-export const effectsByOperation = (provider: SimulatedProvider): ReadonlyMap<string, number> => {
-  const totals = new Map<string, number>()
-  for (const { operation, effects } of provider.keys.values()) {
-    totals.set(operation, (totals.get(operation) ?? 0) + effects)
+/** An operation ends with its step: what is committed is known, and the provider has heard of it under that key. */
+const judgeIntents = ({ state, provider, intents, findings }: Evidence): void => {
+  const heardOf = new Set([...provider.keys.values()].map(({ operation }) => operation))
+  const committed = new Set(state.steps.map(({ idempotencyKey }) => idempotencyKey))
+  const ended = ["completed", "failed", "canceled"].includes(state.run.status)
+  for (const { operation, idempotencyKey: key, path, state: known } of intents) {
+    if (known === "intended" && committed.has(key))
+      findings.add("commit", `step '${path}' is committed, and its operation is still unknown`)
+    else if (known === "intended" && ended)
+      findings.add("result", `the run is '${state.run.status}', and '${operation}' is still unknown`)
+    // Handlers that never talk to the provider say nothing of it.
+    if ((known === "succeeded" || known === "failed") && heardOf.has(operation) && !provider.knows(operation, key))
+      findings.add("intent", `'${operation}' was answered, and was never sent under the key of its intent`)
   }
-  return totals
 }
 
 const judgeKeys = ({ subject, provider, intents, findings, schedule }: Evidence): void => {
@@ -75,8 +34,11 @@ const judgeKeys = ({ subject, provider, intents, findings, schedule }: Evidence)
 }
 
 /** Whether an unknown outcome may wait for a person here. */
-const mayPark = ({ subject, state, intents, schedule }: Evidence): boolean => {
-  const { parked } = state.run
+export const mayPark = (
+  { subject, schedule }: Pick<Evidence, "subject" | "schedule">,
+  { parked }: Pick<RunRecord, "parked">,
+  intents: ReadonlyArray<EffectRecord>,
+): boolean => {
   if (parked?.reason !== "OutcomeUnknown" || schedule.length === 0) return false
   const intent = intents.findLast(({ path }) => path === parked.step)
   const policy = intent === undefined ? undefined : subject.operations.get(intent.operation)?.onUnknown
@@ -104,36 +66,25 @@ const judgeTotals = (evidence: Evidence, baseline: Baseline, ended: boolean): vo
 export const judge = (evidence: Evidence): End => {
   const { state, log, findings, stuck, baseline } = evidence
   const end = endOf(state.run)
-  log.check(state)
+  log.check(state, evidence.subject.steps)
   judgeKeys(evidence)
+  judgeIntents(evidence)
   if (stuck) {
     findings.add("stuck", `the run is still '${end.status}' long after it should have ended`)
     return end
   }
   if (baseline === null) return end
+  if (evidence.canceledAt !== null && !mayEndUncanceled(evidence, end, baseline)) {
+    judgeCanceled(evidence, end, baseline)
+    return end
+  }
   const same = end.text === baseline.end.text || (!evidence.sameResult && end.status === baseline.end.status)
   if (!same) {
-    if (end.status !== "review")
-      findings.add("result", `it ended with ${end.text}, without trouble with ${baseline.end.text}`)
-    else if (!mayPark(evidence))
+    // Whoever waits for a person with need has been answered.
+    if (end.status === "review") {
       findings.add("parked", `it waits for a person: ${state.run.parked?.reason ?? "unknown"}`)
+    } else findings.add("result", `it ended with ${end.text}, without trouble with ${baseline.end.text}`)
   }
   judgeTotals(evidence, baseline, same)
   return end
-}
-
-/** Requests and effects of each step, told by its keys. */
-export const stepEffects = (
-  provider: SimulatedProvider,
-  intents: ReadonlyArray<EffectRecord>,
-): ReadonlyArray<StepEffects> => {
-  const pathOf = new Map(intents.map(({ idempotencyKey, path }) => [idempotencyKey, path]))
-  const byPath = new Map<string, { requests: number; effects: number }>()
-  for (const { key, requests, effects } of provider.keys.values()) {
-    const path = pathOf.get(key)
-    if (path === undefined) continue
-    const known = byPath.get(path) ?? { requests: 0, effects: 0 }
-    byPath.set(path, { requests: Math.max(known.requests, requests), effects: known.effects + effects })
-  }
-  return [...byPath].map(([path, counts]) => ({ path, ...counts }))
 }

@@ -11,20 +11,23 @@ import {
   type WorkerOptions,
 } from "@cairn/core"
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as FiberId from "effect/FiberId"
 import * as FiberRef from "effect/FiberRef"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
+import type { Tamper } from "./tampering.js"
 
 /** A store call whose acknowledgement may be lost. */
 export type LossyCall = "claim" | "commit" | "beat" | "recordOutcome"
 
 /** What the explorer does at a worker's boundaries. */
 export interface Boundaries {
-  readonly reached: (worker: MortalWorker, point: FaultPoint, site: FaultSite) => void
+  readonly reached: (worker: MortalWorker, point: FaultPoint, site: FaultSite) => Effect.Effect<void>
   readonly claimed: (worker: MortalWorker) => void
 }
 
@@ -33,6 +36,9 @@ const ackLost = (operation: string): StoreError =>
 
 /** The worker that a fiber belongs to. */
 const fiberOf = FiberRef.unsafeMake<MortalWorker | null>(null)
+
+/** Whether a fiber runs within a transaction of the database. */
+export const inTransaction = FiberRef.unsafeMake(false)
 
 export class MortalWorker {
   private readonly alive = Effect.unsafeMakeLatch(true)
@@ -47,13 +53,31 @@ export class MortalWorker {
   refusedFence = 0
   failure: unknown = null
 
-  private buried = false
+  constructor(private readonly tamper: Tamper) {}
 
-  readonly awake: Effect.Effect<void> = Effect.suspend(() =>
+  private buried = false
+  private leaseMs = 0
+
+  private readonly outside: Effect.Effect<void> = Effect.suspend(() =>
     Effect.zipRight(
       this.alive.await,
       Effect.suspend(() => (this.buried ? Effect.interrupt : Effect.void)),
     ),
+  )
+
+  /**
+   * Whoever dies within a transaction loses the connection, and the database rolls it back. Whoever stalls may hold what
+   * all others wait for (a SQLite file): nobody takes over from it, and it wakes by itself.
+   */
+  private readonly within: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.state === "killed" || this.buried) return Effect.interrupt
+    if (this.state === "alive") return Effect.void
+    const overslept = Effect.map(Effect.sleep(2 * this.leaseMs), () => this.wake())
+    return Effect.raceFirst(this.alive.await, overslept)
+  })
+
+  readonly awake: Effect.Effect<void> = Effect.flatMap(FiberRef.get(inTransaction), (held) =>
+    held ? this.within : this.outside,
   )
 
   stop(state: "killed" | "stalled"): void {
@@ -62,6 +86,8 @@ export class MortalWorker {
   }
 
   wake(): void {
+    // One that woke by itself may have been killed since.
+    if (this.state !== "stalled") return
     this.state = "alive"
     this.alive.unsafeOpen()
   }
@@ -74,7 +100,7 @@ export class MortalWorker {
         const value = yield* effect()
         if (name === "claim" && (value as ReadonlyArray<unknown>).length > 0) boundaries.claimed(this)
         yield* this.awake
-        if (this.losesAckOf !== name) return value
+        if (this.losesAckOf !== (name === "transact" ? "commit" : name)) return value
         this.losesAckOf = null
         return yield* ackLost(name)
       })
@@ -85,12 +111,24 @@ export class MortalWorker {
       return [name, Effect.isEffect(value) ? call(name, () => value as Effect.Effect<unknown>) : value]
     })
     const all = Object.fromEntries(wrapped) as unknown as CheckpointStoreService
+    const { transact } = all
     return {
       ...all,
-      commit: (commit) =>
-        Effect.tapError(all.commit(commit), (error) =>
+      ...(transact && {
+        transact: <A, E>(...[limits, body]: Parameters<typeof transact<A, E>>) =>
+          transact(limits, (access) => Effect.locally(body(access), inTransaction, true)).pipe(
+            // Dead within the transaction: what becomes of the step is for nobody to see.
+            Effect.exit,
+            Effect.zipLeft(this.outside),
+            Effect.flatten,
+          ),
+      }),
+      commit: (batch) =>
+        Effect.tap(all.commit(batch), (results) =>
           Effect.sync(() => {
-            if (error._tag === "LeaseLost") this.refusedFence = Math.max(this.refusedFence, commit.lease.fence)
+            batch.forEach(({ lease }, index) => {
+              if (Either.isLeft(results[index]!)) this.refusedFence = Math.max(this.refusedFence, lease.fence)
+            })
           }),
         ),
     }
@@ -106,17 +144,19 @@ export class MortalWorker {
     return Effect.gen(this, function* () {
       const scope = yield* Scope.make()
       this.scope = scope
+      this.leaseMs = Duration.toMillis(options.lease ?? 0)
       const faults = Layer.succeed(Faults, {
+        // Who is dead, or asleep, reaches nothing: what was struck may have been another fiber of its worker.
         reach: (point, site) =>
-          Effect.zipRight(
-            Effect.sync(() => boundaries.reached(this, point, site)),
-            this.awake,
+          this.awake.pipe(
+            Effect.zipRight(Effect.suspend(() => boundaries.reached(this, point, site))),
+            Effect.zipRight(this.awake),
           ),
       })
       const layer = Worker.layer(options).pipe(
         Layer.provide(Layer.succeedContext(needs)),
         Layer.provide(faults),
-        Layer.provide(Layer.succeed(CheckpointStore, this.through(store, boundaries))),
+        Layer.provide(Layer.succeed(CheckpointStore, this.tamper.store(this.through(store, boundaries)))),
       ) as Layer.Layer<Worker, unknown>
       this.starting = yield* Layer.build(layer).pipe(
         Effect.map((context) => (this.service = Context.get(context, Worker))),

@@ -83,6 +83,11 @@ export class SimulatedProvider {
     return this.keys.get(`${operation}|${key}`)?.answer ?? null
   }
 
+  /** Whether anything was ever sent under a key. */
+  knows(operation: string, key: string): boolean {
+    return this.keys.has(`${operation}|${key}`)
+  }
+
   /** Counts a request that somebody else answers. */
   count(request: Omit<ProviderRequest, "earlier">, answer: Answer): Effect.Effect<unknown, unknown> {
     return Effect.suspend(() => {

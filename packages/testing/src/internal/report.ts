@@ -4,7 +4,7 @@ import { faultPoints } from "@cairn/core"
 import type { Check } from "./findings.js"
 import { guarantees } from "./guarantee.js"
 import { showSchedule, type Schedule } from "./schedule.js"
-import { policyOf, type Subject } from "./subject.js"
+import { policyOf, type Durability, type Subject } from "./subject.js"
 import { textTable } from "./table.js"
 import type { Trial } from "./trial.js"
 
@@ -55,6 +55,7 @@ export interface Breach {
 export interface Report {
   readonly workflow: string
   readonly store: string
+  readonly durability: Durability
   readonly seed: number
   readonly schedules: number
   /** By number of troubles: the first is the run without any. */
@@ -81,11 +82,11 @@ export class Tally {
   constructor(private readonly subject: Subject) {}
 
   add(trial: Trial): void {
-    const { schedule, findings, complete, end } = trial
+    const { schedule, findings, complete, parked } = trial
     this.schedules++
     this.byDepth[schedule.length] = (this.byDepth[schedule.length] ?? 0) + 1
     if (!complete) this.notReached++
-    if (end.status === "review") this.parked++
+    if (parked > 0) this.parked++
     for (const check of new Set(findings.map((finding) => finding.check))) {
       const known = this.firsts.get(check)
       if (known === undefined) this.firsts.set(check, { trial, count: 1 })
@@ -103,7 +104,7 @@ export class Tally {
     row.schedules++
     row.mostRequests = Math.max(row.mostRequests, ...effects.map(({ requests }) => requests))
     row.mostEffects = Math.max(row.mostEffects, ...effects.map((of) => of.effects))
-    if (trial.end.status === "review") row.parked++
+    if (trial.parked > 0) row.parked++
     if (trial.findings.length > 0) row.breaches++
     this.rows.set(key, row)
   }
@@ -128,7 +129,7 @@ const head = [
 const shownBreach = ({ check, problem, shown, count }: Breach): string =>
   `breach of '${check}', in ${count} ${count === 1 ? "schedule" : "schedules"}: ${problem}\n  shortest schedule: ${shown}`
 
-export const rowsTable = (rows: ReadonlyArray<ReportRow>): string =>
+const rowsTable = (rows: ReadonlyArray<ReportRow>): string =>
   textTable(
     head,
     rows.map((row) => [
@@ -154,9 +155,17 @@ export const reportOf = (options: {
   })
   const rows = tally.sortedRows()
   const workflow = subject.workflow.name
-  const title = `Workflow '${workflow}' on the store '${store}': ${tally.schedules} schedules, ${breaches.length} kinds of breach (seed ${seed}).`
+  const title = `Workflow '${workflow}' on the store '${store}': ${tally.schedules} schedules, ${breaches.length} kinds of breach (durability ${subject.durability}, seed ${seed}).`
   return {
-    ...{ workflow, store, seed, schedules: tally.schedules, byDepth: tally.byDepth, possible },
+    ...{
+      workflow,
+      store,
+      durability: subject.durability,
+      seed,
+      schedules: tally.schedules,
+      byDepth: tally.byDepth,
+      possible,
+    },
     ...{ notReached: tally.notReached, parked: tally.parked, rows, breaches },
     table: [title, rowsTable(rows), ...breaches.map(shownBreach)].join("\n\n"),
     timing: { elapsedMs, schedulesPerMinute: Math.round((tally.schedules / Math.max(1, elapsedMs)) * 60_000) },

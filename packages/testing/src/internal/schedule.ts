@@ -56,10 +56,16 @@ export class Counter {
 }
 
 /** All strikes at the boundaries of a trace. */
-export const strikesAt = (trace: ReadonlyArray<Boundary>, among: ReadonlyArray<Trouble>): ReadonlyArray<Strike> =>
+export const strikesAt = (
+  trace: ReadonlyArray<Boundary>,
+  among: ReadonlyArray<Trouble>,
+  policyOf: (step: string) => string,
+): ReadonlyArray<Strike> =>
   trace
     .filter(({ point, nth }) => point !== "beforeBeat" || nth <= mostBeats)
-    .flatMap((boundary) => troublesAt(boundary.point, among).map((trouble) => ({ ...boundary, trouble })))
+    .flatMap((boundary) =>
+      troublesAt(boundary.point, policyOf(boundary.step), among).map((trouble) => ({ ...boundary, trouble })),
+    )
 
 const ordinal = (nth: number): string => (nth === 1 ? "" : `, time ${nth}`)
 

@@ -1,7 +1,11 @@
 /** The workflow under exploration: its operations, and a copy of it whose delays are short enough to be waited for. */
-import { CompileError, type AnyWorkflow, type Plan, type PlanNode, type PlanOperation } from "@cairn/core"
+import { CompileError, type AnyWorkflow, type Plan, type PlanNode } from "@cairn/core"
+import type { PlanOperation, WorkerOptions } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+
+/** What of a run is waited for: whatever a worker can be told. */
+export type Durability = NonNullable<WorkerOptions<[]>["durability"]>
 
 /** Longest delays of the copy, in milliseconds. `timeoutMs` is for how long an unknown outcome is waited for. */
 export interface Limits {
@@ -11,6 +15,10 @@ export interface Limits {
 
 export interface Subject {
   readonly workflow: AnyWorkflow
+  readonly durability: Durability
+  /** The steps in their order. */
+  readonly steps: ReadonlyArray<PlanNode>
+  /** The steps and what takes them back. */
   readonly nodes: ReadonlyArray<PlanNode>
   readonly paths: ReadonlyArray<string>
   readonly operations: ReadonlyMap<string, PlanOperation>
@@ -32,13 +40,20 @@ const shortNode = (node: PlanNode, limits: Limits): PlanNode => ({
 })
 
 /** *Errors.* A workflow that does not compile can't be explored. */
-export const subjectOf = (workflow: AnyWorkflow, limits: Limits): Effect.Effect<Subject, CompileError> =>
+export const subjectOf = (
+  workflow: AnyWorkflow,
+  limits: Limits,
+  given: Durability | undefined,
+): Effect.Effect<Subject, CompileError> =>
   Effect.map(workflow.plan as Either.Either<Plan, CompileError>, (plan) => {
     const short: Plan = { ...plan, nodes: plan.nodes.map((node) => shortNode(node, limits)) }
     const nodes = short.nodes.flatMap((node) => (node.compensate === null ? [node] : [node, node.compensate]))
     const operations = nodes.flatMap((node) => node.operations)
+    const durability = given ?? workflow.definition.durability ?? "barrier"
     return {
-      workflow: { ...workflow, plan: Either.right(short) },
+      workflow: { ...workflow, definition: { ...workflow.definition, durability }, plan: Either.right(short) },
+      durability,
+      steps: short.nodes,
       nodes,
       paths: nodes.map(({ path }) => path),
       operations: new Map(operations.map((operation) => [operation.name, operation])),

@@ -10,11 +10,12 @@ import type { FaultPoint } from "@cairn/core"
  * - `lostAck`: the store has committed, and its acknowledgement is lost.
  * - `lostAnswer`: the operation happened, and its answer is lost.
  * - `lostRequest`: the operation's request never arrived, and the handler only sees a broken connection.
+ * - `cancel`: somebody asks just then that the run be canceled.
  *
  * @category models
  * @since 0.1.0
  */
-export const troubles = ["kill", "stall", "loseLease", "lostAck", "lostAnswer", "lostRequest"] as const
+export const troubles = ["kill", "stall", "loseLease", "lostAck", "lostAnswer", "lostRequest", "cancel"] as const
 
 export type Trouble = (typeof troubles)[number]
 
@@ -26,6 +27,7 @@ export const troubleWords: Readonly<Record<Trouble, string>> = {
   lostAck: "acknowledgement lost",
   lostAnswer: "answer lost",
   lostRequest: "request lost",
+  cancel: "canceled",
 }
 
 /** The store call whose acknowledgement is lost, by the point that precedes or follows it. */
@@ -33,17 +35,23 @@ export const acknowledged: Partial<Record<FaultPoint, "claim" | "commit" | "beat
   afterClaim: "claim",
   beforeIntent: "commit",
   beforeCommit: "commit",
+  afterEffect: "recordOutcome",
+  beforeFlush: "commit",
   beforeBeat: "beat",
 }
 
-const possible: Readonly<Record<Trouble, (point: FaultPoint) => boolean>> = {
+/** Only `recordFirst` records an outcome by itself: of other policies there is nothing to be acknowledged. */
+const possible: Readonly<Record<Trouble, (point: FaultPoint, policy: string) => boolean>> = {
   kill: () => true,
   stall: () => true,
   loseLease: () => true,
-  lostAck: (point) => acknowledged[point] !== undefined,
+  lostAck: (point, policy) =>
+    acknowledged[point] !== undefined && (point !== "afterEffect" || policy === "recordFirst"),
   lostAnswer: (point) => point === "beforeEffect",
   lostRequest: (point) => point === "beforeEffect",
+  cancel: () => true,
 }
 
-export const troublesAt = (point: FaultPoint, among: ReadonlyArray<Trouble>): ReadonlyArray<Trouble> =>
-  among.filter((trouble) => possible[trouble](point))
+/** `policy`: that of the step's operation, or what it has instead. */
+export const troublesAt = (point: FaultPoint, policy: string, among: ReadonlyArray<Trouble>): ReadonlyArray<Trouble> =>
+  among.filter((trouble) => possible[trouble](point, policy))

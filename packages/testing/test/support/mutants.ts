@@ -7,7 +7,7 @@ import {
   type CheckpointStoreService,
   type CommitRows,
 } from "@cairn/core"
-import { Effect, Layer } from "effect"
+import { Effect, Either, Layer } from "effect"
 
 const overStore = (change: (store: CheckpointStoreService) => Partial<CheckpointStoreService>) => () =>
   Layer.effect(
@@ -32,13 +32,16 @@ const withoutFence = overDriver((driver) => ({
   commit: (batch) =>
     Effect.flatMap(
       Effect.forEach(batch, (commit) =>
-        Effect.map(current(driver, commit), (run) => ({
-          ...commit,
-          base: run.seq,
-          seq: run.seq + 1,
-          steps: commit.steps.map((step) => ({ ...step, seq: run.seq + 1 })),
-          lease: { ...commit.lease, fence: run.fence, claimToken: run.claimToken ?? "" },
-        })),
+        Effect.map(current(driver, commit), (run) => {
+          const ahead = run.seq - commit.base
+          return {
+            ...commit,
+            base: run.seq,
+            seq: commit.seq + ahead,
+            steps: commit.steps.map((step) => ({ ...step, seq: step.seq + ahead })),
+            lease: { ...commit.lease, fence: run.fence, claimToken: run.claimToken ?? "" },
+          }
+        }),
       ),
       driver.commit,
     ),
@@ -52,7 +55,7 @@ const withoutIntents = overDriver((driver) => ({
     ),
 }))
 
-/** The second commit is acknowledged, and the step in it is not written. */
+/** A commit is acknowledged, and the step in it is not written. */
 const losesAStep = overDriver((driver) => ({
   commit: (batch) => driver.commit(batch.map((commit) => (commit.seq === 3 ? { ...commit, steps: [] } : commit))),
 }))
@@ -102,14 +105,20 @@ const endlessLease = overDriver((driver) => ({ beat: (workerId, leaseMs) => driv
 const refusesRetries = overStore((store) => {
   const seen = new Set<number>()
   return {
-    commit: (commit) =>
+    commit: (batch) =>
       Effect.suspend(() => {
-        const again = seen.has(commit.seq)
-        seen.add(commit.seq)
-        return again ? Effect.succeed(0) : store.commit(commit)
+        const again = batch.some(({ seq }) => seen.has(seq))
+        for (const { seq } of batch) seen.add(seq)
+        return again ? Effect.succeed(batch.map(() => Either.right(0))) : store.commit(batch)
       }),
   }
 })
+
+/** Whoever answers is told that it was heard. */
+const takesEveryAnswer = overStore((store) => ({ answer: (answer) => Effect.as(store.answer(answer), true) }))
+
+/** An answer lets the run go on, and is not written down. */
+const forgetsAnswers = overStore((store) => ({ answer: ({ namespace, runId }) => store.unpark(namespace, runId) }))
 
 export const storeMutants = {
   withoutFence,
@@ -121,4 +130,6 @@ export const storeMutants = {
   losesStepsOnTakeover,
   endlessLease,
   refusesRetries,
+  takesEveryAnswer,
+  forgetsAnswers,
 }

@@ -61,3 +61,16 @@ export const undone = Workflow.make("undone", { version: 1, input: Schema.Null }
   .compile()
 
 export const declining = Mail.toLayer(() => Effect.fail(new Declined({ code: "blocked" })))
+
+/** A charge that is declined at first and tried again. */
+export const hesitant = Workflow.make("hesitant", { version: 1, input: Schema.Int })
+  .perform("charge", Charge, {
+    payload: ({ input }) => ({ customer: "ada", cents: input }),
+    retry: { times: 2, delay: "2 seconds" },
+  })
+  .output(Schema.String, ({ results }) => results.charge.id)
+  .compile()
+
+/** Declines what comes under the first key of a step; keys end in their generation. */
+export const onceDeclined = ({ key }: { readonly key: string }) =>
+  key.endsWith("#0") ? Effect.fail(new Declined({ code: "try again" })) : { id: "ch_1", at: new Date(5) }
