@@ -1,25 +1,40 @@
 /** A fleet of worker processes over one store, and what is done to them. */
-import { Cairn, CheckpointStore, type RunState } from "@cairn/core"
+import { Cairn, CheckpointStore, type RunState, type WorkerOptions } from "@cairn/core"
 import { Effect, Layer } from "effect"
 import { spawn, type ChildProcess } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { storeAt } from "./store.js"
-import { expectedOutput, order, type Sent } from "./workflow.js"
+import { expectedOutput, order, runIdOf, type Sent } from "./workflow.js"
 
-export interface FleetOptions {
+/** What a worker process is told. */
+export interface Orders extends Pick<WorkerOptions<any>, "durability" | "local"> {
   /** A file name, or a `postgres://` address. */
   readonly store: string
   readonly log: string
+  readonly leaseMs: number
+  readonly concurrency: number
+  /** Each write of what was accepted waits for up to so long. */
+  readonly flushMs?: number
+}
+
+export interface FleetOptions extends Omit<Orders, "concurrency"> {
   readonly workers: number
   readonly runs: number
-  readonly leaseMs: number
+  /** Runs at once in each worker; unless given, together they can hold all. */
+  readonly concurrency?: number
+  /** The number of the first order; 0 unless given. */
+  readonly first?: number
+  /** Where workers write down what they did. */
+  readonly trace?: string
 }
 
 const script = fileURLToPath(new URL("./worker.ts", import.meta.url))
 
 export class Fleet {
   private readonly workers: Array<ChildProcess> = []
+  /** Workers that are past their start. */
+  private readonly up = new Set<ChildProcess>()
   /** What workers have written to their standard error: nothing, if all is well. */
   readonly complaints: Array<string> = []
 
@@ -30,19 +45,18 @@ export class Fleet {
   }
 
   private spawn(): ChildProcess {
-    const { store, log, leaseMs, runs, workers } = this.options
+    const { first: _first, runs, trace = "", workers, ...orders } = this.options
     // Together they can hold all runs: a run that a dead worker held is taken over at once, not behind a queue.
-    const concurrency = Math.ceil((2 * runs) / workers)
+    const { concurrency = Math.ceil((2 * runs) / workers) } = this.options
     const child = spawn(process.execPath, ["--conditions=@cairn/source", "--import", "tsx", script], {
       env: {
         ...process.env,
-        CHAOS_STORE: store,
-        CHAOS_LOG: log,
-        CHAOS_LEASE_MS: String(leaseMs),
-        CHAOS_CONCURRENCY: String(concurrency),
+        CHAOS_ORDERS: JSON.stringify({ ...orders, concurrency } satisfies Orders),
+        CHAOS_TRACE: trace,
       },
-      stdio: ["ignore", "ignore", "pipe"],
+      stdio: ["ignore", "pipe", "pipe"],
     })
+    child.stdout!.on("data", () => this.up.add(child))
     child.stderr!.on("data", (chunk: Buffer) => this.complaints.push(chunk.toString()))
     return child
   }
@@ -53,7 +67,18 @@ export class Fleet {
 
   /** Kills one worker as a machine that loses power would, and starts another in its place. */
   killOne(): void {
-    const index = this.pick()
+    this.killAt(this.pick())
+  }
+
+  /** The same to one that is past its start. False if there is none. */
+  killWorking(): boolean {
+    const working = [...this.workers.keys()].filter((index) => this.up.has(this.workers[index]!))
+    if (working.length === 0) return false
+    this.killAt(working[Math.floor(Math.random() * working.length)]!)
+    return true
+  }
+
+  private killAt(index: number): void {
     this.workers[index]!.kill("SIGKILL")
     this.workers[index] = this.spawn()
   }
@@ -84,23 +109,27 @@ export class Fleet {
     return Effect.runPromise(Effect.provide(effect, Layer.fresh(storeAt(this.options.store))))
   }
 
+  private orders(): ReadonlyArray<number> {
+    const { first = 0, runs } = this.options
+    return Array.from({ length: runs }, (_, index) => first + index)
+  }
+
   startRuns(): Promise<void> {
     return this.within(
-      Effect.forEach(
-        Array.from({ length: this.options.runs }, (_, index) => index),
-        (index) => Cairn.start(order, { order: index }, { runId: `order-${index}` }),
-        { concurrency: 8, discard: true },
-      ),
+      Effect.forEach(this.orders(), (number) => Cairn.start(order, { order: number }, { runId: runIdOf(number) }), {
+        concurrency: 8,
+        discard: true,
+      }),
     )
   }
 
   /** Waits until every run is final or parked, and returns them all. */
   settled(timeoutMs: number): Promise<ReadonlyArray<RunState>> {
-    const { runs } = this.options
+    const runIds = this.orders().map(runIdOf)
     return this.within(
       Effect.gen(function* () {
         const store = yield* CheckpointStore
-        const open = new Set(Array.from({ length: runs }, (_, index) => `order-${index}`))
+        const open = new Set(runIds)
         const end = Date.now() + timeoutMs
         while (open.size > 0 && Date.now() < end) {
           for (const runId of open) {
@@ -110,10 +139,7 @@ export class Fleet {
           }
           yield* Effect.sleep("100 millis")
         }
-        return yield* Effect.forEach(
-          Array.from({ length: runs }, (_, index) => `order-${index}`),
-          (runId) => store.load("default", runId),
-        )
+        return yield* Effect.forEach(runIds, (runId) => store.load("default", runId))
       }),
     )
   }
@@ -134,6 +160,8 @@ export interface Verdict {
   readonly others: ReadonlyArray<string>
   /** Runs whose steps are not exactly the ten, once each, in order. */
   readonly wrongSteps: ReadonlyArray<string>
+  /** Runs in which a step's `seq` does not follow that of the step before, or of its own intent. */
+  readonly gaps: ReadonlyArray<string>
   readonly wrongOutputs: ReadonlyArray<string>
   /** Operations that the outside world never saw, or saw under several keys. */
   readonly wrongKeys: ReadonlyArray<string>
@@ -148,6 +176,22 @@ export interface Verdict {
 
 const paths = ["s1", "s2", "s3", "charge", "s5", "s6", "mail", "s8", "s9", "s10"]
 
+/**
+ * A local step is one commit, and an operation two at least. Who takes a run over may look at its intent again, or hand the
+ * run back: those are commits, too.
+ */
+const hasGap = ({ run, steps }: RunState): boolean => {
+  const wasTakenOver = run.fence > 1
+  const misplaced = steps.some(({ path, seq }, index) => {
+    const since = seq - (index === 0 ? 0 : steps[index - 1]!.seq)
+    const least = path.startsWith("s") ? 1 : 2
+    return wasTakenOver ? since < least : since !== least
+  })
+  return misplaced || (run.status === "completed" && run.seq !== steps.at(-1)?.seq)
+}
+
+const numberOf = ({ run }: RunState): number => Number(run.runId.slice(runIdOf(0).length - 1))
+
 export const judge = (states: ReadonlyArray<RunState>, sent: ReadonlyArray<Sent>): Verdict => {
   const keysOf = new Map<string, Set<string>>()
   const payloadsOf = new Map<string, Set<string>>()
@@ -156,7 +200,10 @@ export const judge = (states: ReadonlyArray<RunState>, sent: ReadonlyArray<Sent>
     keysOf.set(effect, (keysOf.get(effect) ?? new Set()).add(key))
     payloadsOf.set(key, (payloadsOf.get(key) ?? new Set()).add(JSON.stringify(payload)))
   }
-  const effects = states.flatMap((_, index) => [`payments.charge of order ${index}`, `mail.send of order ${index}`])
+  const effects = states.flatMap((state) => [
+    `payments.charge of order ${numberOf(state)}`,
+    `mail.send of order ${numberOf(state)}`,
+  ])
   return {
     completed: states.filter(({ run }) => run.status === "completed").length,
     others: states
@@ -165,9 +212,11 @@ export const judge = (states: ReadonlyArray<RunState>, sent: ReadonlyArray<Sent>
     wrongSteps: states
       .filter(({ steps }) => JSON.stringify(steps.map(({ path }) => path)) !== JSON.stringify(paths))
       .map(({ run }) => run.runId),
+    gaps: states.filter(hasGap).map(({ run }) => run.runId),
     wrongOutputs: states
       .filter(
-        ({ run }, index) => JSON.stringify(JSON.parse(run.output ?? "null")) !== JSON.stringify(expectedOutput(index)),
+        (state) =>
+          JSON.stringify(JSON.parse(state.run.output ?? "null")) !== JSON.stringify(expectedOutput(numberOf(state))),
       )
       .map(({ run }) => run.runId),
     wrongKeys: effects.filter((effect) => keysOf.get(effect)?.size !== 1),

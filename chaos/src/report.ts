@@ -13,6 +13,9 @@ const [which = "sqlite", seconds = "30"] = process.argv.slice(2)
 const forMs = Number(seconds) * 1_000
 const leaseMs = 2_000
 
+/** So few at once that a thousand runs of one and a half seconds last as long as a storm of half a minute. */
+const concurrency = 16
+
 const folder = await mkdtemp(path.join(tmpdir(), "cairn-chaos-"))
 const server = which === "postgres" ? await startPostgres() : null
 let wrong = false
@@ -27,7 +30,10 @@ try {
     const store = server === null ? path.join(folder, `${index}.db`) : `${server.url}#storm${index}`
     const log = path.join(folder, `${index}.jsonl`)
     const began = Date.now()
-    const { complaints, ...verdict } = await weather({ store, log, workers: 4, runs: 1_000, leaseMs }, storm)
+    const { complaints, ...verdict } = await weather(
+      { store, log, workers: 4, runs: 1_000, leaseMs, concurrency },
+      storm,
+    )
     const took = ((Date.now() - began) / 1_000).toFixed(1)
     process.stdout.write(`${which}, ${storm.name}, ${seconds} s: done in ${took} s ${JSON.stringify(verdict)}\n`)
     if (complaints !== "") process.stdout.write(`workers said: ${complaints.slice(0, 2_000)}\n`)

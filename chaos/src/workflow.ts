@@ -2,6 +2,7 @@
 import { OnUnknown, Operation, Plan } from "@cairn/core"
 import { Effect, Layer, Schema } from "effect"
 import { appendFileSync } from "node:fs"
+import { note } from "./trace.js"
 
 /** What the outside world has seen: one line a call. */
 export interface Sent {
@@ -27,12 +28,17 @@ const Mail = operation("mail.send")
 /** Slow enough that the whole fleet is at work while it is struck. */
 const stepMs = 150
 
+export const runIdOf = (orderNumber: number): string => `order-${orderNumber}`
+
 const counted = (name: string) =>
-  Plan.step(name, { effects: [], output: Schema.Int }, ({ results }) =>
-    Effect.delay(
-      Effect.sync(() => Object.keys(results).length),
-      stepMs,
-    ),
+  Plan.step(name, { effects: [], output: Schema.Int }, ({ input, results }) =>
+    Effect.suspend(() => {
+      note("ran", runIdOf(input.order), name)
+      return Effect.delay(
+        Effect.sync(() => Object.keys(results).length),
+        stepMs,
+      )
+    }),
   )
 
 const input = Schema.Struct({ order: Schema.Int })

@@ -6,7 +6,8 @@ import type { Orders } from "../internal/processes.js"
 import { chargesTo, clockOff, order, stalling } from "../internal/workflows.js"
 
 const orders = JSON.parse(process.env["CHAOS_ORDERS"] ?? "{}") as Orders
-const { clockMs = 0, concurrency = 16, killAt, leaseMs = 600, log, maxRecoveries = 3, name, starts, store } = orders
+const { clockMs = 0, concurrency = 16, killAt, leaseMs = 600, local, log, maxRecoveries = 3, name } = orders
+const { starts, store } = orders
 
 const say = (event: string, rest: object = {}): void => {
   process.stdout.write(`${JSON.stringify({ event, ...rest })}\n`)
@@ -42,6 +43,7 @@ const live = Worker.layer({
   concurrency,
   lease: leaseMs,
   maxRecoveries,
+  ...(local === undefined ? {} : { local }),
   pollInterval: "50 millis",
   drain: "1 second",
 }).pipe(Layer.provide(chargesTo(log, name)), Layer.provide(faults), Layer.provideMerge(storeAt(store)))

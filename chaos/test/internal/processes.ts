@@ -12,6 +12,7 @@ export interface Orders {
   readonly leaseMs?: number
   readonly concurrency?: number
   readonly maxRecoveries?: number
+  readonly local?: { readonly directory: string }
   /** Its clock is off by so much. */
   readonly clockMs?: number
   /** Kills itself where this run, or any, passes this step's gate. */
