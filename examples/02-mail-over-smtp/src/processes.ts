@@ -1,0 +1,99 @@
+/** Starts the processes of the demo: the mail server, a Postgres if it is asked for, and workers that die. */
+import { spawn, type ChildProcess } from "node:child_process"
+import { once } from "node:events"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+import type { MailServerOptions } from "./mailServer/mailServer.js"
+import type { MailServerAddress } from "./mailer.js"
+import { settingsVariable, type WorkerEvent, type WorkerSettings } from "./workerProtocol.js"
+
+/** From source, like the demo itself; `tsx` is found from the example's folder. */
+const nodeOptions = ["--conditions=@cairn/source", "--import", "tsx"]
+const exampleFolder = fileURLToPath(new URL("..", import.meta.url))
+
+/** Past this, a worker hangs: it is ended with SIGTERM, and the demo says so. */
+const workerDeadlineMs = 60_000
+
+interface Start {
+  readonly args?: ReadonlyArray<string>
+  readonly environment?: NodeJS.ProcessEnv
+  readonly timeout?: number
+  readonly detached?: boolean
+}
+
+const start = (script: string, { args = [], environment = {}, timeout, detached = false }: Start): ChildProcess =>
+  spawn(process.execPath, [...nodeOptions, fileURLToPath(new URL(script, import.meta.url)), ...args], {
+    cwd: exampleFolder,
+    env: { ...process.env, ...environment },
+    // The child's standard input ends when this process does, however it does.
+    stdio: ["pipe", "pipe", "inherit"],
+    timeout,
+    detached,
+  })
+
+/** Calls back with each line, and ends with the exit: code or signal. */
+const untilExit = async (child: ChildProcess, onLine: (line: string) => void): Promise<number | NodeJS.Signals> => {
+  const lines = createInterface({ input: child.stdout! }).on("line", onLine)
+  const [[code, signal]] = (await Promise.all([once(child, "exit"), once(lines, "close")])) as [
+    [number | null, NodeJS.Signals | null],
+    unknown,
+  ]
+  return signal ?? code ?? 1
+}
+
+/** A process that runs until it is stopped, with the line of JSON that it announced itself with. */
+export interface Service<Announced> {
+  readonly announced: Announced
+  readonly pid: number
+  /** Closes its standard input and waits for its end. */
+  readonly stop: () => Promise<void>
+}
+
+const startService = async <Announced>(title: string, script: string, how: Start): Promise<Service<Announced>> => {
+  const child = start(script, how)
+  let announce: (announced: Announced) => void = () => {}
+  const listening = new Promise<Announced>((resolve) => (announce = resolve))
+  const exit = untilExit(child, (line) => announce(JSON.parse(line) as Announced))
+  const announced = await Promise.race([
+    listening,
+    exit.then((how) => Promise.reject(new Error(`${title} ended (${how}) before it listened.`))),
+  ])
+  return {
+    announced,
+    pid: child.pid!,
+    stop: async () => {
+      child.stdin!.end()
+      await exit
+    },
+  }
+}
+
+/** Starts the mail server and waits until it listens. */
+export const startMailServerProcess = ({
+  mailFolder,
+  questionFile,
+}: MailServerOptions): Promise<Service<MailServerAddress>> =>
+  startService("The mail server", "mailServer/serve.ts", { args: [mailFolder, questionFile] })
+
+/** `started`: whether the server is the demo's own. */
+export interface AnnouncedPostgres {
+  readonly url: string
+  readonly started: boolean
+}
+
+/** Makes an empty database and waits until it can be used. */
+export const startDatabase = (): Promise<Service<AnnouncedPostgres>> =>
+  // In a process group of its own: Ctrl-C would end it before its files are removed.
+  startService("Postgres", "postgresServer.ts", { detached: true })
+
+/** Runs a worker process to its end: an exit code, or the signal that ended it. */
+export const runWorker = (
+  settings: WorkerSettings,
+  onEvent: (event: WorkerEvent) => void,
+): { readonly pid: number; readonly exit: Promise<number | NodeJS.Signals> } => {
+  const child = start(settings.store === null ? "plainRetry.ts" : "worker.ts", {
+    environment: { [settingsVariable]: JSON.stringify(settings) },
+    timeout: workerDeadlineMs,
+  })
+  return { pid: child.pid!, exit: untilExit(child, (line) => onEvent(JSON.parse(line) as WorkerEvent)) }
+}
