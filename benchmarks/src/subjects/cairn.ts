@@ -1,0 +1,94 @@
+import { Cairn, Plan, MemoryStore, type AnyWorkflow } from "@cairn/core"
+import * as Schema from "effect/Schema"
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import path from "node:path"
+import {
+  concurrency,
+  poolSize,
+  type DurabilityClass,
+  type Opened,
+  type Place,
+  type Shape,
+  type Subject,
+} from "../Subject.js"
+
+// Short, so that a resume after a kill need not be waited for long.
+const leaseMs = 2_000
+
+// The one place that knows whether this build has the option.
+const hasDurability = /readonly durability\?:/.test(
+  readFileSync(
+    path.join(
+      path.dirname(createRequire(import.meta.url).resolve("@cairn/core/package.json")),
+      "dist/runtime/Worker.d.ts",
+    ),
+    "utf8",
+  ),
+)
+
+const workflowOf = (shape: Shape): AnyWorkflow =>
+  Plan.make(shape.name, {
+    version: 1,
+    input: Schema.Void,
+    steps: Array.from({ length: shape.steps }, (_, index) =>
+      Plan.step(`s${index}`, { effects: [], output: Schema.String }, () => shape.body(index)),
+    ),
+  })
+
+type Store = (place: Place) => Promise<any>
+
+const stores: Readonly<Record<DurabilityClass, Store>> = {
+  memory: async () => MemoryStore.layer,
+  "sqlite full": async ({ file }) => (await import("@cairn/sqlite")).SqliteStore.layer({ filename: file }),
+  "sqlite normal": async ({ file }) =>
+    (await import("@cairn/sqlite")).SqliteStore.layer({ filename: file, synchronous: "normal" }),
+  postgres: async ({ url }) => (await import("@cairn/postgres")).PostgresStore.layer({ url, maxConnections: poolSize }),
+}
+
+const open =
+  (store: Store, durability: "step" | "barrier") =>
+  async (place: Place, shapes: ReadonlyArray<Shape>): Promise<Opened> => {
+    const workflows = new Map(shapes.map((shape) => [shape.name, workflowOf(shape)]))
+    const options = { concurrency, lease: leaseMs, ...(hasDurability && { durability }) }
+    const client = await Cairn.open({
+      store: await store(place),
+      workflows: [...workflows.values()],
+      ...options,
+    } as never)
+    return {
+      run: async (workflow, runId) => {
+        const handle = await client.start(workflows.get(workflow)!, undefined, { runId })
+        await handle.result()
+      },
+      settings: async () => ({
+        durability: hasDurability ? durability : "step (this build has no other)",
+        concurrency: String(concurrency),
+      }),
+      close: () => client.close(),
+    }
+  }
+
+const modes = hasDurability ? (["step", "barrier"] as const) : (["step"] as const)
+const classes: ReadonlyArray<DurabilityClass> = ["memory", "sqlite full", "sqlite normal", "postgres"]
+const packages = {
+  memory: ["@cairn/core"],
+  "sqlite full": ["@cairn/core", "@cairn/sqlite"],
+  "sqlite normal": ["@cairn/core", "@cairn/sqlite"],
+  postgres: ["@cairn/core", "@cairn/postgres"],
+}
+
+export const subjects: ReadonlyArray<Subject> = classes.flatMap((of) =>
+  modes.map((mode): Subject => ({
+    name: `Cairn, ${of}, ${mode}`,
+    engine: "cairn",
+    class: of,
+    mode: mode === "step" ? "step" : "behind",
+    packages: packages[of],
+    leaseMs,
+    ...(of === "sqlite full" && {
+      note: "The store sets `synchronous = full` on every open and refuses to open a file that does not read it back.",
+    }),
+    open: open(stores[of], mode),
+  })),
+)
