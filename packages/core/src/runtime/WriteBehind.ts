@@ -83,6 +83,9 @@ interface Accepted<C> {
   mark: unknown
 }
 
+/** A flush takes in no further run beyond this: a database's own log grows by what one transaction holds. */
+const maxFlushBytes = 4 * 1024 * 1024
+
 /** Asked again after so long: quick at first, then once a second. */
 const pauseMs = (tries: number): number => Math.min(1_000, 50 * 2 ** tries)
 
@@ -295,8 +298,13 @@ export class WriteBehind<C extends Bufferable> {
   /** What is written next: as many runs as go into one flush, each with all that it has accepted. */
   private take(): ReadonlyArray<RunQueue<C>> {
     let commits = 0
+    let bytes = 0
     let count = 0
-    while (count < this.dirty.length && commits < this.maxFlush) commits += this.dirty[count++]!.waiting.length
+    while (count < this.dirty.length && commits < this.maxFlush && bytes < maxFlushBytes) {
+      const { waiting } = this.dirty[count++]!
+      commits += waiting.length
+      for (const entry of waiting) bytes += entry.bytes
+    }
     const batch = this.dirty.splice(0, count)
     for (const queue of batch) {
       const parts = queue.waiting.splice(0)

@@ -147,6 +147,18 @@ describe("what is accepted", () => {
       for (const { lease } of queues) expect(ledger.parts.get(lease.runId)).toEqual(range(10))
     }))
 
+  test("is written in transactions of a few megabytes, however much there is", () =>
+    Effect.gen(function* () {
+      const megabyte = 1024 * 1024
+      const ledger = new Ledger()
+      const buffer = yield* make(ledger.write)
+      const queues = range(30).map((n) => buffer.open(lease(`r${n}`), 0))
+      yield* Effect.forEach(queues, (queue) => buffer.accept(queue, piece(queue.lease.runId, 1, megabyte)))
+      yield* buffer.drained
+      expect(ledger.seqs.size).toBe(30)
+      expect(ledger.batches.map((batch) => batch.length)).toEqual([4, 4, 4, 4, 4, 4, 4, 2])
+    }))
+
   for (const [what, fail] of [
     ["an error that does not pass", () => Effect.fail(storeError("Constraint"))],
     ["an exception", () => Effect.die(new Error("cannot be encoded"))],
