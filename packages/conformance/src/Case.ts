@@ -37,6 +37,18 @@ export type Law =
   | "D24"
   | "D25"
   | "D26"
+  | "D27"
+  | "D28"
+  | "D29"
+  | "D30"
+  | "D31"
+  | "D32"
+  | "D33"
+  | "D34"
+  | "D35"
+  | "D36"
+  | "D37"
+  | "D38"
 
 /**
  * One case: what a law asks in one situation.

@@ -9,18 +9,30 @@ import { claimCases } from "./cases/claim.js"
 import { clockCases } from "./cases/clock.js"
 import { commitCases } from "./cases/commit.js"
 import { createCases } from "./cases/create.js"
+import { decisionCases } from "./cases/decision.js"
 import { dueCases } from "./cases/due.js"
 import { guardCases } from "./cases/guard.js"
+import { forkCases } from "./cases/fork.js"
+import { historyCases } from "./cases/history.js"
 import { identityCases } from "./cases/identity.js"
+import { limitCases } from "./cases/limits.js"
+import { listCases } from "./cases/list.js"
 import { loadCases } from "./cases/load.js"
 import { openCases } from "./cases/open.js"
 import { outcomeCases } from "./cases/outcome.js"
+import { parentCases } from "./cases/parent.js"
 import { parkCases } from "./cases/park.js"
+import { pauseCases } from "./cases/pause.js"
+import { reopenCases } from "./cases/reopen.js"
+import { reviewCases } from "./cases/review.js"
 import { recoveryCases } from "./cases/recovery.js"
+import { scheduleCases } from "./cases/schedule.js"
 import { settledCases } from "./cases/settled.js"
 import { signalCases } from "./cases/signal.js"
+import { stepsCases } from "./cases/steps.js"
 import { textCases } from "./cases/text.js"
 import { transactionCases } from "./cases/transaction.js"
+import { waitCases } from "./cases/wait.js"
 import { wakeUpCases } from "./cases/wakeUp.js"
 import { workerCases } from "./cases/worker.js"
 import type { Feature, Harness } from "./Harness.js"
@@ -44,6 +56,7 @@ export const cases: ReadonlyArray<Case> = [
   ...answerCases,
   ...textCases,
   ...loadCases,
+  ...stepsCases,
   ...openCases,
   ...workerCases,
   ...recoveryCases,
@@ -54,6 +67,17 @@ export const cases: ReadonlyArray<Case> = [
   ...parkCases,
   ...cancelCases,
   ...identityCases,
+  ...waitCases,
+  ...decisionCases,
+  ...parentCases,
+  ...listCases,
+  ...reviewCases,
+  ...pauseCases,
+  ...reopenCases,
+  ...forkCases,
+  ...limitCases,
+  ...scheduleCases,
+  ...historyCases,
 ].sort(byLaw)
 
 /** A driver that claims to serve several processes has to be tried from more than one side. */
@@ -95,7 +119,7 @@ const timeoutMs = 120_000
  * Cases that need what the harness does not offer are not registered; the suite's title counts them and names the
  * features that they wait for.
  *
- * *Laws.* D1 to D26 of `CheckpointDriver`.
+ * *Laws.* D1 to D38 of `CheckpointDriver`.
  *
  * @category suites
  * @since 0.1.0

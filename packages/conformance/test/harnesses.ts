@@ -27,6 +27,11 @@ export const aroundAll = (
   findRuns: (keys) => around(driver.findRuns(keys)),
   load: (namespace, runId) => around(driver.load(namespace, runId)),
   loadOpen: (namespace, runId, paths) => around(driver.loadOpen(namespace, runId, paths)),
+  loadSteps: (query) => around(driver.loadSteps(query)),
+  loadHistory: (query) => around(driver.loadHistory(query)),
+  loadWaits: (namespace, runId) => around(driver.loadWaits(namespace, runId)),
+  decideWait: (decision) => around(driver.decideWait(decision)),
+  expireWait: (lease, path) => around(driver.expireWait(lease, path)),
   claim: (request) => around(driver.claim(request)),
   commit: (batch) => around(driver.commit(batch)),
   recordOutcome: (outcome) => around(driver.recordOutcome(outcome)),
@@ -40,12 +45,35 @@ export const aroundAll = (
   send: (signal) => around(driver.send(signal)),
   loadSignals: (namespace, runId, names) => around(driver.loadSignals(namespace, runId, names)),
   requestCancel: (namespace, runId, reason) => around(driver.requestCancel(namespace, runId, reason)),
+  listRuns: (page) => around(driver.listRuns(page)),
+  listReviews: (page) => around(driver.listReviews(page)),
+  setPaused: (namespace, runId, paused) => around(driver.setPaused(namespace, runId, paused)),
+  reopenRun: (reopen) => around(driver.reopenRun(reopen)),
+  forkRun: (fork) => around(driver.forkRun(fork)),
+  loadPerformed: (namespace, runId) => around(driver.loadPerformed(namespace, runId)),
+  putSchedule: (schedule) => around(driver.putSchedule(schedule)),
+  removeSchedule: (namespace, scheduleId) => around(driver.removeSchedule(namespace, scheduleId)),
+  listSchedules: (page) => around(driver.listSchedules(page)),
+  nextSchedules: (asked) => around(driver.nextSchedules(asked)),
+  fireSchedule: (fire) => around(driver.fireSchedule(fire)),
   ...(driver.onWakeUp === undefined ? {} : { onWakeUp: driver.onWakeUp }),
 })
 
 const broken = (problem: string) => new StoreError({ reason: "Corrupt", operation: "read", problem })
 
-type Writes = Pick<CheckpointDriver, "commit" | "claim" | "releaseWorker" | "answer" | "send" | "requestCancel">
+type Writes = Pick<
+  CheckpointDriver,
+  | "commit"
+  | "claim"
+  | "releaseWorker"
+  | "answer"
+  | "send"
+  | "requestCancel"
+  | "decideWait"
+  | "reopenRun"
+  | "forkRun"
+  | "fireSchedule"
+>
 
 /** As if a call were `begin`, one write and `commit`: a death after the third loses the acknowledgement only. */
 export const lostAfter = <A>(
@@ -76,6 +104,10 @@ export const faithful: Hooks = {
     send: (signal) => Effect.suspend(() => lostAfter(armed(), driver.send(signal))),
     requestCancel: (namespace, runId, reason) =>
       Effect.suspend(() => lostAfter(armed(), driver.requestCancel(namespace, runId, reason))),
+    decideWait: (decision) => Effect.suspend(() => lostAfter(armed(), driver.decideWait(decision))),
+    reopenRun: (reopen) => Effect.suspend(() => lostAfter(armed(), driver.reopenRun(reopen))),
+    forkRun: (fork) => Effect.suspend(() => lostAfter(armed(), driver.forkRun(fork))),
+    fireSchedule: (fire) => Effect.suspend(() => lostAfter(armed(), driver.fireSchedule(fire))),
   }),
   onUnsafe: () => ({
     findRun: () => Effect.fail(broken("a number is too large")),
@@ -102,8 +134,13 @@ const openWithEverything = (hooks: Hooks): Effect.Effect<OpenStore> =>
       load: (namespace, runId) => Effect.suspend(() => current.load(namespace, runId)),
       loadOpen: (namespace, runId, paths) => Effect.suspend(() => current.loadOpen(namespace, runId, paths)),
       findEffect: (key) => Effect.suspend(() => current.findEffect(key)),
+      loadSteps: (query) => Effect.suspend(() => current.loadSteps(query)),
+      loadWaits: (namespace, runId) => Effect.suspend(() => current.loadWaits(namespace, runId)),
       loadSignals: (namespace, runId, names) => Effect.suspend(() => current.loadSignals(namespace, runId, names)),
       send: (signal) => Effect.suspend(() => (current === plain ? writes.send(signal) : current.send(signal))),
+      decideWait: (decision) =>
+        Effect.suspend(() => (current === plain ? writes.decideWait(decision) : current.decideWait(decision))),
+      expireWait: (lease, path) => Effect.suspend(() => current.expireWait(lease, path)),
       createRun: (run) => Effect.suspend(() => current.createRun(run)),
       commit: (batch) => Effect.suspend(() => (current === plain ? writes.commit(batch) : current.commit(batch))),
     }
@@ -123,7 +160,19 @@ export const withEverything = (hooks: Hooks): Harness => ({
 })
 
 /** What may make a run claimable. */
-export type Act = "createRun" | "unpark" | "releaseWorker" | "answer" | "send" | "requestCancel"
+export type Act =
+  | "createRun"
+  | "unpark"
+  | "releaseWorker"
+  | "answer"
+  | "send"
+  | "requestCancel"
+  | "decideWait"
+  | "commit"
+  | "setPaused"
+  | "reopenRun"
+  | "forkRun"
+  | "fireSchedule"
 
 /** How a driver tells of what became claimable; a mutant replaces one of them. */
 export interface Calls {
@@ -186,14 +235,58 @@ export const withWakeUps = ({ dead, telling }: Calls): Harness => ({
       send: (signal) => waking(signal.namespace, signal.runId, memory.send(signal), "send"),
       requestCancel: (namespace, runId, reason) =>
         waking(namespace, runId, memory.requestCancel(namespace, runId, reason), "requestCancel"),
-      createRun: (run) => dying(telling(memory.createRun(run), ({ created }) => created, tell, "createRun")),
+      decideWait: (decision) => waking(decision.namespace, decision.runId, memory.decideWait(decision), "decideWait"),
+      createRun: (run) =>
+        dying(
+          telling(
+            memory.createRun(run),
+            ({ created, run: { status } }) => created && status === "pending",
+            tell,
+            "createRun",
+          ),
+        ),
       unpark: (namespace, runId) => dying(telling(memory.unpark(namespace, runId), (done) => done, tell, "unpark")),
       answer: (given) => dying(telling(memory.answer(given), (done) => done, tell, "answer")),
+      setPaused: (namespace, runId, paused) =>
+        Effect.flatMap(memory.findRun(namespace, runId), (row) =>
+          dying(
+            telling(
+              memory.setPaused(namespace, runId, paused),
+              (result) => result === "Done" && !paused && row?.status === "pending",
+              tell,
+              "setPaused",
+            ),
+          ),
+        ),
+      reopenRun: (reopen) => dying(telling(memory.reopenRun(reopen), (done) => done, tell, "reopenRun")),
+      forkRun: (fork) =>
+        dying(
+          telling(
+            memory.forkRun(fork),
+            (result) => result !== null && result.created && result.run.status === "pending",
+            tell,
+            "forkRun",
+          ),
+        ),
+      fireSchedule: (fire) =>
+        dying(
+          telling(
+            memory.fireSchedule(fire),
+            (result) => result._tag === "Fired" && result.created,
+            tell,
+            "fireSchedule",
+          ),
+        ),
       releaseWorker: (workerId) =>
         Effect.flatMap(isRunning(workerId), (running) =>
           dying(telling(memory.releaseWorker(workerId), () => running, tell, "releaseWorker")),
         ),
-      commit: (batch) => dying(memory.commit(batch)),
+      commit: (batch) => {
+        const child = batch.find(({ wakesParent }) => wakesParent !== null)
+        return child === undefined
+          ? dying(memory.commit(batch))
+          : waking(child.lease.namespace, child.wakesParent ?? "", memory.commit(batch), "commit")
+      },
       claim: (request) => dying(memory.claim(request)),
       onWakeUp: (listener) => void listeners.push(listener),
     }

@@ -8,13 +8,22 @@ import { faithful, lostAfter, onTestClock, toldInTime, withEverything, withWakeU
 import { answerMutants } from "./mutants/answers.js"
 import { claimMutants } from "./mutants/claims.js"
 import { commitMutants } from "./mutants/commits.js"
+import { decisionMutants } from "./mutants/decisions.js"
+import { historyMutants } from "./mutants/history.js"
 import { inboxMutants } from "./mutants/inbox.js"
 import { leaseMutants } from "./mutants/leases.js"
+import { lifecycleMutants } from "./mutants/lifecycle.js"
+import { limitMutants } from "./mutants/limits.js"
+import { listMutants } from "./mutants/lists.js"
 import { openMutants } from "./mutants/open.js"
+import { parentMutants } from "./mutants/parents.js"
 import { releaseMutants } from "./mutants/releases.js"
 import { rowMutants } from "./mutants/rows.js"
+import { scheduleMutants } from "./mutants/schedules.js"
+import { stepsMutants } from "./mutants/steps.js"
 import { textMutants } from "./mutants/texts.js"
 import { sound as soundTransactions, transactionMutants, withTransactions } from "./mutants/transactions.js"
+import { waitMutants } from "./mutants/waits.js"
 import { wakeUpMutants } from "./mutants/wakeUps.js"
 
 const mutants = [
@@ -27,6 +36,15 @@ const mutants = [
   ...openMutants,
   ...answerMutants,
   ...inboxMutants,
+  ...stepsMutants,
+  ...waitMutants,
+  ...decisionMutants,
+  ...parentMutants,
+  ...listMutants,
+  ...lifecycleMutants,
+  ...limitMutants,
+  ...scheduleMutants,
+  ...historyMutants,
 ]
 
 const named = (title: string): Case => {
@@ -55,7 +73,10 @@ describe("the kit catches a driver in which", () => {
 })
 
 /** A call that dies after its second statement has done half of its work. */
-const dyingHalfway = <M extends "commit" | "claim" | "releaseWorker" | "answer" | "send">(
+const dyingHalfway = <
+  M extends
+    "commit" | "claim" | "releaseWorker" | "answer" | "send" | "decideWait" | "reopenRun" | "forkRun" | "fireSchedule",
+>(
   method: M,
   half: (driver: CheckpointDriver) => CheckpointDriver[M],
 ): Partial<Hooks> => ({
@@ -114,6 +135,48 @@ const broken: ReadonlyArray<readonly [fault: string, caughtBy: string, hooks: Pa
         ),
     ),
   ],
+  [
+    "a commit that dies has opened its waits and closed none",
+    "D27: a commit that dies",
+    dyingHalfway("commit", (driver) => (batch) => driver.commit(batch.map((one) => ({ ...one, closes: [] })))),
+  ],
+  [
+    "a decision that dies has woken its run, and is not written",
+    "D28: a decision that dies",
+    dyingHalfway(
+      "decideWait",
+      (driver) =>
+        ({ namespace, runId }) =>
+          Effect.as(driver.send({ namespace, runId, signalId: "half", name: "half", payload: null, payloadHash: "" }), {
+            _tag: "Closed" as const,
+          }),
+    ),
+  ],
+  [
+    "a child that dies at its end has ended, and its parent knows nothing",
+    "D29: the end of a child that dies",
+    dyingHalfway("commit", (driver) => (batch) => driver.commit(batch.map((one) => ({ ...one, wakesParent: null })))),
+  ],
+  [
+    "a reopenRun that dies has reopened the run and added its attempt elsewhere",
+    "D33: a reopenRun that dies",
+    dyingHalfway("reopenRun", (driver) => (reopen) => driver.reopenRun({ ...reopen, path: `${reopen.path}-` })),
+  ],
+  [
+    "a fork that dies is there with its steps and without its effects",
+    "D34: a fork that dies",
+    dyingHalfway("forkRun", (driver) => (fork) => driver.forkRun({ ...fork, effects: [] })),
+  ],
+  [
+    "a firing that dies has created its run and left the schedule where it was",
+    "D37: a firing that dies",
+    dyingHalfway(
+      "fireSchedule",
+      (driver) =>
+        ({ run }) =>
+          Effect.map(driver.createRun(run), ({ created }) => ({ _tag: "Fired" as const, created })),
+    ),
+  ],
   ["a number past 2^53 - 1 is rounded", "D13: a stored number past", { onUnsafe: (driver) => driver }],
   [
     "what cannot be read is absent",
@@ -162,7 +225,7 @@ describe("the mutants", () => {
     const titles = [...mutants, ...wakeUpMutants, ...transactionMutants].map(({ caughtBy }) => caughtBy)
     titles.push(...broken.map(([, caughtBy]) => caughtBy))
     const laws = new Set(titles.map((title) => title.split(":")[0]))
-    expect(laws.size).toBe(26)
+    expect(laws.size).toBe(38)
     expect(mutants.length).toBeGreaterThan(100)
     expect(new Set(mutants.map(({ fault }) => fault)).size).toBe(mutants.length)
   })

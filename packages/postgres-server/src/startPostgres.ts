@@ -5,6 +5,11 @@ import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import path from "node:path"
 
+// A hook of that package ends a process that has nothing left to do with 0, whatever it had to say: failing tests would pass.
+process.prependListener("beforeExit", () => {
+  if (process.exitCode !== undefined) process.exit(process.exitCode)
+})
+
 /**
  * A running server.
  *

@@ -35,7 +35,7 @@ storeConformance("postgres", {
           namespace,
           runId,
         ]),
-      makeUnreadable: Effect.forEach(["run", "step", "effect", "attempt", "signal", "worker"], (table) =>
+      makeUnreadable: Effect.forEach(["run", "step", "effect", "attempt", "signal", "wait", "worker"], (table) =>
         query(database, `alter table ${schema}.${table} rename to ${table}_gone`),
       ),
     }

@@ -68,6 +68,23 @@ describe("round trips", () => {
     }),
   )
 
+  it.scopedLive("of a batch that wakes parents are five, however many children and parents are in it", () =>
+    Effect.gen(function* () {
+      const { driver, trips } = yield* open
+      for (let n = 0; n < 20; n++) yield* driver.createRun(newRun(`run ${n}`))
+      yield* driver.beat("worker", 600_000)
+      const leases = (yield* driver.claim(claimOf("worker"))).map(leaseOf)
+      const batch = leases.map((lease, n) => ({
+        ...stepCommit(lease, 0),
+        // Ten of them have ended, each a child of one of the others.
+        wakesParent: n < 10 ? leases[n + 10]!.runId : null,
+      }))
+      const { trips: sent, value } = yield* trips((driver) => driver.commit(batch))
+      expect(new Set(value.map(({ _tag }) => _tag))).toEqual(new Set(["Committed"]))
+      expect(sent).toBe(5)
+    }),
+  )
+
   it.scopedLive("of a start are three, of a load four", () =>
     Effect.gen(function* () {
       const { trips } = yield* open
@@ -80,10 +97,35 @@ describe("round trips", () => {
 describe("an idle worker", () => {
   const idle = Workflow.make("idle", { version: 1, input: Schema.Null }).compile()
 
-  /** Lets what the clock has woken send its statements: until none has come for a while, in real time. */
-  const settled = (sent: () => number) =>
+  /** A driver that counts its calls: those under way, heartbeats, looks for runs and for schedules. */
+  const watched = (driver: CheckpointDriver) => {
+    const calls = { underWay: 0, beats: 0, looks: 0, schedules: 0 }
+    const counted = <A, E>(kind: "beats" | "looks" | "schedules", call: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+      Effect.suspend(() => {
+        calls.underWay++
+        return Effect.ensuring(
+          call,
+          Effect.sync(() => {
+            calls.underWay--
+            calls[kind]++
+          }),
+        )
+      })
+    const woken: CheckpointDriver = {
+      ...driver,
+      // What this counts is what the pool carries; the connection that listens is another one.
+      capabilities: { ...driver.capabilities, notify: true },
+      beat: (...args) => counted("beats", driver.beat(...args)),
+      claim: (...args) => counted("looks", driver.claim(...args)),
+      nextSchedules: (...args) => counted("schedules", driver.nextSchedules(...args)),
+    }
+    return { calls, woken }
+  }
+
+  /** Lets what the clock has woken end: until no call is under way and none has come for a while, in real time. */
+  const settled = (sent: () => number, calls: { readonly underWay: number }) =>
     Effect.promise(async () => {
-      for (let before = -1; before !== sent();) {
+      for (let before = -1; before !== sent() || calls.underWay > 0;) {
         before = sent()
         await new Promise((resolve) => setTimeout(resolve, 25))
       }
@@ -94,8 +136,7 @@ describe("an idle worker", () => {
     () =>
       Effect.gen(function* () {
         const { driver, sent } = yield* open
-        // What this counts is what the pool carries; the connection that listens is another one.
-        const woken = { ...driver, capabilities: { ...driver.capabilities, notify: true } }
+        const { calls, woken } = watched(driver)
         yield* Effect.gen(function* () {
           yield* Layer.build(
             Worker.layer({ workflows: [idle] }).pipe(Layer.provide(Layer.succeed(CheckpointStore, fromDriver(woken)))),
@@ -104,18 +145,22 @@ describe("an idle worker", () => {
             const before = sent()
             for (let second = 0; second < 60; second++) {
               yield* TestClock.adjust("1 second")
-              yield* settled(sent)
+              yield* settled(sent, calls)
             }
             return sent() - before
           })
           yield* Effect.replicateEffect(minute, 2)
+          const before = { ...calls }
           const minutes = yield* Effect.replicateEffect(minute, 5)
-          // A heartbeat of four statements and a look, once in 45 to 60 seconds.
           expect(Math.max(...minutes)).toBeLessThanOrEqual(10)
-          const all = minutes.reduce((sum, count) => sum + count)
-          // Four to seven of these in five minutes; the first and the last one may be cut by the minute's end.
-          expect(all).toBeGreaterThan(4 * 5 - 5)
-          expect(all).toBeLessThan(7 * 5 + 5)
+          // Nothing but heartbeats of four statements, and looks of one for runs and for schedules: each once in 60 to 80 seconds.
+          const [beats, looks] = [calls.beats - before.beats, calls.looks - before.looks]
+          const schedules = calls.schedules - before.schedules
+          expect(minutes.reduce((sum, count) => sum + count)).toBe(4 * beats + looks + schedules)
+          for (const times of [beats, looks, schedules]) {
+            expect(times).toBeGreaterThanOrEqual(3)
+            expect(times).toBeLessThanOrEqual(5)
+          }
         }).pipe(Effect.scoped, Effect.provide(TestContext.TestContext))
       }),
     60_000,

@@ -4,7 +4,7 @@ import { SqliteDriver } from "@cairn/sqlite"
 import { Effect } from "effect"
 import { existsSync } from "node:fs"
 import { openDatabase } from "../src/internal/openDatabase.js"
-import { useDatabase } from "./internal/database.js"
+import { query, useDatabase } from "./internal/database.js"
 
 const snapshot = new URL("schema.snapshot.txt", import.meta.url).pathname
 const database = useDatabase()
@@ -40,8 +40,8 @@ describe("the schema", () => {
       yield* open
       const columns = yield* columnsOf
       const indexes = yield* indexesOf
-      expect(new Set(columns.map(({ table }) => table)).size).toBe(8)
-      expect(indexes).toHaveLength(14)
+      expect(new Set(columns.map(({ table }) => table)).size).toBe(11)
+      expect(indexes).toHaveLength(25)
       const lines = [
         ...columns.map(({ collation, column, required, table, type }) =>
           [`${table}.${column}`, type, ...(collation === null ? [] : [`collate ${collation}`])]
@@ -88,6 +88,7 @@ interface Plan {
   readonly "Node Type": string
   readonly "Relation Name"?: string
   readonly "Index Name"?: string
+  readonly "Index Cond"?: string
   readonly Plans?: ReadonlyArray<Plan>
 }
 
@@ -120,6 +121,78 @@ describe("query plans", () => {
           plan.filter((node) => node["Node Type"] === "Seq Scan").map((node) => node["Relation Name"]),
           name,
         ).toEqual([])
+      }
+    }),
+  )
+
+  it.scopedLive("the newest turn of many, and any page of them, is looked up in an index that gives the order", () =>
+    Effect.gen(function* () {
+      const { dialect } = yield* open
+      yield* query(
+        database,
+        `insert into cairn.step (seq, attempts, duration_ms, committed_at, namespace, run_id, scope, path, effect, result)
+select i, 1, 1, 1, 'n', 'r', 'agent[', 'agent[' || i || ']', 'turn', '1'::json from generate_series(1, 10000) as i
+union all
+select i, 1, 1, 1, 'n', 'r', 'agent[' || i || ']', 'agent[' || i || ']/think', 'none', '1'::json from generate_series(1, 10000) as i`,
+      )
+      yield* query(database, "analyze cairn.step")
+      const statements = everyStatement(dialect)
+      const of = (name: string) => planOf(statements[name]!.text, statements[name]!.params)
+      for (const [name, from] of [
+        ["load the newest turn", "scope = "],
+        ["load a page of turns", "ROW(seq, path) > "],
+      ] as const) {
+        const plan = yield* of(name)
+        expect(
+          plan.map((node) => [node["Node Type"], node["Index Name"]]),
+          name,
+        ).toEqual([
+          ["Limit", undefined],
+          ["Index Scan", "step_many"],
+        ])
+        expect(plan[1]!["Index Cond"], name).toContain(from)
+      }
+      // A page of a history begins where it is told to: only the workflow's own steps are read besides, and sorted.
+      const scans = (yield* of("load the steps of a history")).filter((node) => node["Index Name"] !== undefined)
+      expect(scans.map((node) => [node["Index Name"], node["Index Cond"]])).toContainEqual([
+        "step_history",
+        expect.stringMatching(/seq > .*seq <= /),
+      ])
+      // One scope is one stretch of the key: a load does not touch the others.
+      for (const name of ["load its steps", "load the steps of a turn", "load the steps of some turns"]) {
+        const plan = yield* of(name)
+        const scans = plan.filter((node) => node["Index Name"] !== undefined)
+        expect(
+          scans.map((node) => [node["Index Name"], node["Index Cond"]]),
+          name,
+        ).toEqual([["step_pkey", expect.stringContaining("scope = ")]])
+      }
+    }),
+  )
+
+  it.scopedLive("what is open is looked up by run and path, however many rows the run has", () =>
+    Effect.gen(function* () {
+      const { dialect } = yield* open
+      yield* query(
+        database,
+        `insert into cairn.effect (namespace, run_id, path, generation, operation, idempotency_key, payload_hash, state, claim_token, sends, intent_at)
+select 'n', 'r', 'p' || i, 0, 'o', 'k', 'h', 'intended', 't', 1, 1 from generate_series(1, 5000) as i`,
+      )
+      yield* query(
+        database,
+        `insert into cairn.attempt (namespace, run_id, path, attempt, seq, kind, ended_at, error)
+select 'n', 'r', 'p' || i, 1, i, 'failed', 1, '{}' from generate_series(1, 5000) as i`,
+      )
+      for (const table of ["effect", "attempt"]) {
+        for (const paths of ["a path", "some paths"]) {
+          const { params, text } = everyStatement(dialect)[`load the ${table}s of ${paths}`]!
+          const plan = yield* planOf(text, params)
+          const scans = plan.filter((node) => node["Index Name"] !== undefined)
+          expect(
+            scans.map((node) => [node["Index Name"], node["Index Cond"]]),
+            `${table}s of ${paths}`,
+          ).toEqual([[`${table}_pkey`, expect.stringContaining("path = ")]])
+        }
       }
     }),
   )

@@ -74,6 +74,12 @@ export interface Dialect {
   readonly lockRows: string | null
 
   /**
+   * An expression that waits for the lock of a name, given as an expression, and holds it until the transaction ends. Default:
+   * null; then the transaction has to keep all other writers out.
+   */
+  readonly lockName: ((name: string) => string) | null
+
+  /**
    * Whether to look for due runs before the transaction that claims them begins. Default: false. True costs one more
    * query for each claim that finds something, and saves an idle worker the write lock.
    */
@@ -94,7 +100,7 @@ export interface Dialect {
 
   /**
    * An expression that wakes the workers of other processes, once, when the transaction is committed; evaluated for each run
-   * that becomes claimable by a start, an unpark or a release (D18). Default: null, they find it by polling.
+   * that becomes claimable by what D18 names. Default: null, they find it by polling.
    */
   readonly wake: string | null
 

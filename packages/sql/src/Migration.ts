@@ -20,10 +20,13 @@ import {
   effectTable,
   migrationTable,
   names,
+  rateTable,
   runTable,
+  scheduleTable,
   signalTable,
   stepTable,
   storeTable,
+  waitTable,
   workerTable,
 } from "./tables.js"
 
@@ -40,9 +43,19 @@ const migrations: ReadonlyArray<NumberedMigration> = [
     name: "first tables",
     statements: (dialect) => [
       ...dialect.beforeTables,
-      ...[migrationTable, runTable, stepTable, effectTable, attemptTable, signalTable, workerTable, storeTable].map(
-        (table) => createTable(dialect, table),
-      ),
+      ...[
+        migrationTable,
+        runTable,
+        stepTable,
+        effectTable,
+        attemptTable,
+        signalTable,
+        waitTable,
+        workerTable,
+        rateTable,
+        scheduleTable,
+        storeTable,
+      ].map((table) => createTable(dialect, table)),
       `insert into ${dialect.table("store")} (store_id) values (${dialect.newId})`,
       ...createIndexes(dialect),
     ],

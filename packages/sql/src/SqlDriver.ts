@@ -1,6 +1,6 @@
 /**
  * The driver over a database that speaks SQL. It holds no dialect's words: those are in `Dialect`, and the statements in
- * `statements/`. Laws D1 to D26 are those of `CheckpointDriver`.
+ * `statements/`. Laws D1 to D38 are those of `CheckpointDriver`.
  */
 import type { Capabilities, CheckpointDriver } from "@cairn/core"
 import type { Database } from "./Database.js"
@@ -9,15 +9,20 @@ import { answers } from "./driver/answers.js"
 import { claims } from "./driver/claims.js"
 import { commits } from "./driver/commits.js"
 import { effects } from "./driver/effects.js"
+import { history } from "./driver/history.js"
 import { inbox } from "./driver/inbox.js"
+import { lifecycle } from "./driver/lifecycle.js"
+import { listings } from "./driver/listings.js"
 import { runs } from "./driver/runs.js"
+import { schedules } from "./driver/schedules.js"
 import { transactions } from "./driver/transactions.js"
+import { waits } from "./driver/waits.js"
 import { workers } from "./driver/workers.js"
 
 /**
  * Makes the driver of a dialect over a database whose tables exist.
  *
- * *Laws.* D1 to D26.
+ * *Laws.* D1 to D38.
  *
  * @category constructors
  * @since 0.1.0
@@ -33,6 +38,11 @@ export const make = (dialect: Dialect, database: Database, capabilities: Capabil
     ...workers(dialect, database),
     ...answers(dialect, database),
     ...inbox(dialect, database),
+    ...history(dialect, database),
+    ...waits(dialect, database),
+    ...listings(dialect, database),
+    ...lifecycle(dialect, database),
+    ...schedules(dialect, database),
     ...(capabilities.transactions ? transactions(dialect, database, commitIn) : {}),
   }
 }

@@ -50,6 +50,19 @@ export const overRows = (
   }
 }
 
+/**
+ * Placeholders for `in (..)`, which is a look-up for each of them. Over a sub-query it may be a join, and that may read
+ * whatever else matches: all rows of a run, say, to find those of two paths.
+ */
+export const listOf = (place: Place, count: number): string => Array.from({ length: count }, place).join(", ")
+
+/** Values for `in (..)`, each once, their number a power of two: few texts serve every number. The last one is repeated. */
+export const padded = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> => {
+  const once = [...new Set(values)]
+  const size = once.length === 0 ? 0 : 2 ** Math.ceil(Math.log2(once.length))
+  return Array.from({ length: size }, (_, index) => once[Math.min(index, once.length - 1)]!)
+}
+
 /** Cuts rows into the batch sizes of the dialect, the largest first, so that few texts serve every number of rows. */
 export const inBatches = <A>(dialect: Dialect, rows: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> => {
   if (rows.length === 0) return []

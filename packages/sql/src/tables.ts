@@ -5,7 +5,8 @@
  */
 import type { Dialect } from "./Dialect.js"
 
-export type TableName = "run" | "step" | "effect" | "attempt" | "signal" | "worker" | "store" | "migration"
+export type TableName =
+  "run" | "step" | "effect" | "attempt" | "signal" | "wait" | "worker" | "rate" | "schedule" | "store" | "migration"
 
 /** `json` is text that the database must not touch. */
 export type ColumnType = "text" | "integer" | "json"
@@ -62,6 +63,12 @@ export const runTable: Table = {
     integer("recoveries"),
     orNull(integer("cancelAt")),
     orNull(text("cancelReason")),
+    orNull(integer("pausedAt")),
+    integer("priority"),
+    orNull(text("parentRunId")),
+    orNull(text("parentPath")),
+    orNull(text("flowKey")),
+    orNull(text("forkedFrom")),
     integer("createdAt"),
     integer("updatedAt"),
     text("inputHash"),
@@ -74,18 +81,23 @@ export const runTable: Table = {
   ],
 }
 
+/**
+ * The committed steps. The path says which scope it stands in: with the scope before it the key is as unique as without, and
+ * one scope of a run is one stretch of it (D11). Numbers come first, where nothing has to be aligned for them.
+ */
 export const stepTable: Table = {
   name: "step",
-  key: ["namespace", "run_id", "path"],
+  key: ["namespace", "run_id", "scope", "path"],
   columns: [
-    ...runKey,
-    text("path"),
     integer("seq"),
-    text("effect"),
-    orNull(text("idempotencyKey")),
     integer("attempts"),
     integer("durationMs"),
     integer("committedAt"),
+    ...runKey,
+    text("scope"),
+    text("path"),
+    text("effect"),
+    orNull(text("idempotencyKey")),
     orNull(json("result")),
   ],
 }
@@ -117,6 +129,7 @@ export const attemptTable: Table = {
     ...runKey,
     text("path"),
     integer("attempt"),
+    integer("seq"),
     text("kind"),
     orNull(integer("retryAt")),
     integer("endedAt"),
@@ -141,11 +154,57 @@ export const signalTable: Table = {
   ],
 }
 
+/** What a run waits for. The row goes when the wait is over. */
+export const waitTable: Table = {
+  name: "wait",
+  key: ["namespace", "run_id", "path"],
+  columns: [
+    ...runKey,
+    text("path"),
+    integer("seq"),
+    text("kind"),
+    orNull(text("name")),
+    orNull(integer("wakeAt")),
+    integer("openedAt"),
+    text("state"),
+    orNull(integer("decidedAt")),
+    orNull(json("data")),
+    orNull(json("decision")),
+  ],
+}
+
 /** One row a worker: a heartbeat writes here, and no run row is touched. */
 export const workerTable: Table = {
   name: "worker",
   key: ["worker_id"],
   columns: [text("workerId"), integer("until")],
+}
+
+/** What began in one millisecond, for as long as a rate counts it: in order of time, so that a look reads what counts alone. */
+export const rateTable: Table = {
+  name: "rate",
+  key: ["namespace", "workflow", "started_at", "flow_key"],
+  columns: [text("namespace"), text("workflow"), integer("startedAt"), text("flowKey"), integer("starts")],
+}
+
+export const scheduleTable: Table = {
+  name: "schedule",
+  key: ["namespace", "schedule_id"],
+  columns: [
+    text("namespace"),
+    text("scheduleId"),
+    text("workflow"),
+    integer("version"),
+    text("cron"),
+    text("timeZone"),
+    text("overlap"),
+    text("catchUp"),
+    integer("nextAt"),
+    orNull(integer("lastAt")),
+    orNull(text("lastRunId")),
+    integer("createdAt"),
+    orNull(json("input")),
+  ],
 }
 
 /** One row: which database this is. */
@@ -164,6 +223,10 @@ export const migrationTable: Table = {
 /** The columns of a record that belongs to a run: all but the run's key. */
 export const recordColumns = (table: Table): ReadonlyArray<Column> =>
   table.columns.filter((column) => column.name !== "namespace" && column.name !== "run_id")
+
+/** What only a history tells of a record: which commit has left it (D38). */
+export const withoutSeq = (columns: ReadonlyArray<Column>): ReadonlyArray<Column> =>
+  columns.filter(({ name }) => name !== "seq")
 
 /** A select list that names each column by its field. */
 export const selectList = (dialect: Dialect, columns: ReadonlyArray<Column>, from?: string): string =>
@@ -194,25 +257,63 @@ interface Index {
   readonly name: string
   readonly table: TableName
   readonly on: string
-  readonly where: string
+  /** Null for an index of all rows. */
+  readonly where: string | null
 }
 
 /**
- * What claims and look-ups walk. All are partial: a commit of a running run changes none of them, and finished runs are
- * in none of them.
+ * The scopes that may hold many rows: those of the turns and items themselves end in a bracket. The index in the order of D11 is
+ * theirs alone; a query that says the same as it may walk it.
+ */
+export const manySteps = "substr(scope, length(scope)) = '['"
+
+/**
+ * What a history is read by (D38): steps of turns and items, and attempts, each in order of `seq`. A workflow without loops pays
+ * nothing for the first. What is always true stands there so that no other statement can take the index: the key, by which paths
+ * are looked up, seems as good as it to a planner that knows nothing of the rows yet.
+ */
+export const scopedSteps = "scope <> '' and attempts >= 0"
+export const allAttempts = "attempt >= 0"
+
+const timed = "status in ('sleeping', 'waiting', 'review') and wake_at is not null and paused_at is null"
+
+/**
+ * What claims and look-ups walk. All but that of the list of runs are partial: a commit of a running run changes none of them,
+ * finished and paused runs are in none that claims walk, and a step that stands in no loop is in none. What runs are listed by
+ * never changes: it costs their creation alone.
  */
 const indexes: ReadonlyArray<Index> = [
-  { name: "run_pending", table: "run", on: "namespace, updated_at", where: "status = 'pending'" },
+  // First: of indexes that seem alike, SQLite takes the one that was made last.
+  { name: "run_listed", table: "run", on: "namespace, created_at, run_id", where: null },
   {
-    name: "run_timed",
+    name: "run_children",
     table: "run",
-    on: "namespace, wake_at",
-    where: "status in ('sleeping', 'waiting') and wake_at is not null",
+    on: "namespace, parent_run_id, created_at, run_id",
+    where: "parent_run_id is not null",
   },
-  { name: "run_running", table: "run", on: "namespace, lease_owner", where: "status = 'running'" },
+  {
+    name: "run_pending",
+    table: "run",
+    on: "namespace, priority desc, updated_at",
+    where: "status = 'pending' and paused_at is null",
+  },
+  { name: "run_timed", table: "run", on: "namespace, wake_at", where: `${timed} and priority = 0` },
+  // Apart, so that the others are walked in the order in which they are claimed: many may come due at once.
+  { name: "run_timed_prior", table: "run", on: "namespace, wake_at", where: `${timed} and priority <> 0` },
+  {
+    name: "run_running",
+    table: "run",
+    on: "namespace, lease_owner",
+    where: "status = 'running' and paused_at is null",
+  },
+  { name: "step_many", table: "step", on: "namespace, run_id, scope, seq, path", where: manySteps },
+  { name: "step_history", table: "step", on: "namespace, run_id, seq", where: scopedSteps },
+  { name: "attempt_history", table: "attempt", on: "namespace, run_id, seq", where: allAttempts },
   { name: "run_parked", table: "run", on: "namespace, run_id", where: "status = 'review'" },
   { name: "signal_waiting", table: "signal", on: "namespace, run_id, position", where: "consumed_by is null" },
+  { name: "schedule_next", table: "schedule", on: "namespace, next_at, schedule_id", where: null },
   { name: "run_owned", table: "run", on: "lease_owner", where: "lease_owner is not null" },
+  { name: "wait_review", table: "wait", on: "namespace, opened_at, run_id, path", where: "kind = 'review'" },
 ]
 
 /**
@@ -224,5 +325,5 @@ const indexes: ReadonlyArray<Index> = [
 export const createIndexes = (dialect: Dialect): ReadonlyArray<string> =>
   indexes.map(
     ({ name, table, on, where }) =>
-      `create index ${dialect.index(name)} on ${dialect.table(table)} (${on}) where ${where}`,
+      `create index ${dialect.index(name)} on ${dialect.table(table)} (${on})${where === null ? "" : ` where ${where}`}`,
   )

@@ -12,9 +12,10 @@ describe("statements", () => {
     (_, { params, text }) => {
       const positions = [...text.matchAll(/\$(\d+)/g)].map((match) => Number(match[1]))
       expect(positions).toEqual(params.map((_, index) => index + 1))
-      const tables = [...text.matchAll(/(?:from|join|update|into) ([^\s(,)]+)/g)].map((match) => match[1]!)
+      const tables = [...text.matchAll(/\b(?:from|join|update|into) ([^\s(,)]+)/g)].map((match) => match[1]!)
       // The tables, what `with` names, and `do update set` and `for update of`.
-      const known = /^("store"\."\w+"|given(_\w+)?|clock|wanted|asked|due|picked|updated|unnest|set|of|skip)$/
+      const known =
+        /^("store"\."\w+"|given(_\w+)?|clock|wanted|asked|due|picked|held|started|crowded(_key)?|spent(_key)?|updated|unnest|set|of|skip)$/
       expect(tables.filter((table) => !known.test(table))).toEqual([])
     },
   )
@@ -22,7 +23,7 @@ describe("statements", () => {
   it("lock what they pick where the dialect can", () => {
     const all = everyStatement(numberedDialect)
     const locking = Object.keys(all).filter((name) => all[name]!.text.includes("for update skip locked"))
-    expect(locking).toEqual(["pick due runs", "pick due runs among some"])
+    expect(locking).toEqual(["pick due runs", "pick due runs among some", "pick due runs with limits"])
   })
 
   it("lock several runs in the order of their keys before one is written, and wake who sleeps elsewhere", () => {
@@ -79,8 +80,8 @@ describe("the printed migration", () => {
   it("is a transaction a version, with everything before the tables and the row that records it", () => {
     const lines = migrationScript(numberedDialect).split(";\n")
     expect(lines.slice(0, 2)).toEqual(["begin", 'create schema "store"'])
-    expect(lines.filter((line) => line.startsWith("create table"))).toHaveLength(8)
-    expect(lines.filter((line) => line.startsWith("create index"))).toHaveLength(6)
+    expect(lines.filter((line) => line.startsWith("create table"))).toHaveLength(11)
+    expect(lines.filter((line) => line.startsWith("create index"))).toHaveLength(14)
     expect(lines.at(-2)).toBe(
       `insert into "store"."migration" (version, name, applied_at) values (1, 'first tables', clock_ms())`,
     )

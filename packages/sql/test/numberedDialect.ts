@@ -20,6 +20,7 @@ export const numberedDialect: Dialect = {
   select: (column, type) => (type === "json" ? `${column}::text` : column),
   lockPicked: "for update skip locked",
   lockRows: "for update",
+  lockName: (name) => `lock(${name})`,
   looksBeforeClaim: false,
   commitsAtOnce: true,
   limitLocks: "limit()",

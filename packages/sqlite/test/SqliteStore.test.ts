@@ -31,7 +31,7 @@ storeConformance("sqlite", {
           namespace,
           runId,
         ]),
-      makeUnreadable: Effect.forEach(["run", "step", "effect", "attempt", "signal", "worker"], (table) =>
+      makeUnreadable: Effect.forEach(["run", "step", "effect", "attempt", "signal", "wait", "worker"], (table) =>
         client.unsafe(`alter table cairn_${table} rename to cairn_${table}_gone`),
       ),
     }

@@ -3,6 +3,7 @@ CREATE TABLE cairn_attempt (
   run_id text not null,
   path text not null,
   attempt integer not null,
+  seq integer not null,
   kind text not null,
   retry_at integer,
   ended_at integer not null,
@@ -36,6 +37,15 @@ CREATE TABLE cairn_migration (
   primary key (version)
 ) strict;
 
+CREATE TABLE cairn_rate (
+  namespace text not null,
+  workflow text not null,
+  started_at integer not null,
+  flow_key text not null,
+  starts integer not null,
+  primary key (namespace, workflow, started_at, flow_key)
+) strict;
+
 CREATE TABLE cairn_run (
   namespace text not null,
   run_id text not null,
@@ -53,6 +63,12 @@ CREATE TABLE cairn_run (
   recoveries integer not null,
   cancel_at integer,
   cancel_reason text,
+  paused_at integer,
+  priority integer not null,
+  parent_run_id text,
+  parent_path text,
+  flow_key text,
+  forked_from text,
   created_at integer not null,
   updated_at integer not null,
   input_hash text not null,
@@ -62,6 +78,23 @@ CREATE TABLE cairn_run (
   parked text,
   input text,
   primary key (namespace, run_id)
+) strict;
+
+CREATE TABLE cairn_schedule (
+  namespace text not null,
+  schedule_id text not null,
+  workflow text not null,
+  version integer not null,
+  cron text not null,
+  time_zone text not null,
+  overlap text not null,
+  catch_up text not null,
+  next_at integer not null,
+  last_at integer,
+  last_run_id text,
+  created_at integer not null,
+  input text,
+  primary key (namespace, schedule_id)
 ) strict;
 
 CREATE TABLE cairn_signal (
@@ -78,22 +111,39 @@ CREATE TABLE cairn_signal (
 ) strict;
 
 CREATE TABLE cairn_step (
-  namespace text not null,
-  run_id text not null,
-  path text not null,
   seq integer not null,
-  effect text not null,
-  idempotency_key text,
   attempts integer not null,
   duration_ms integer not null,
   committed_at integer not null,
+  namespace text not null,
+  run_id text not null,
+  scope text not null,
+  path text not null,
+  effect text not null,
+  idempotency_key text,
   result text,
-  primary key (namespace, run_id, path)
+  primary key (namespace, run_id, scope, path)
 ) strict;
 
 CREATE TABLE cairn_store (
   store_id text not null,
   primary key (store_id)
+) strict;
+
+CREATE TABLE cairn_wait (
+  namespace text not null,
+  run_id text not null,
+  path text not null,
+  seq integer not null,
+  kind text not null,
+  name text,
+  wake_at integer,
+  opened_at integer not null,
+  state text not null,
+  decided_at integer,
+  data text,
+  decision text,
+  primary key (namespace, run_id, path)
 ) strict;
 
 CREATE TABLE cairn_worker (
@@ -102,14 +152,30 @@ CREATE TABLE cairn_worker (
   primary key (worker_id)
 ) strict;
 
+CREATE INDEX cairn_attempt_history on cairn_attempt (namespace, run_id, seq) where attempt >= 0;
+
+CREATE INDEX cairn_run_children on cairn_run (namespace, parent_run_id, created_at, run_id) where parent_run_id is not null;
+
+CREATE INDEX cairn_run_listed on cairn_run (namespace, created_at, run_id);
+
 CREATE INDEX cairn_run_owned on cairn_run (lease_owner) where lease_owner is not null;
 
 CREATE INDEX cairn_run_parked on cairn_run (namespace, run_id) where status = 'review';
 
-CREATE INDEX cairn_run_pending on cairn_run (namespace, updated_at) where status = 'pending';
+CREATE INDEX cairn_run_pending on cairn_run (namespace, priority desc, updated_at) where status = 'pending' and paused_at is null;
 
-CREATE INDEX cairn_run_running on cairn_run (namespace, lease_owner) where status = 'running';
+CREATE INDEX cairn_run_running on cairn_run (namespace, lease_owner) where status = 'running' and paused_at is null;
 
-CREATE INDEX cairn_run_timed on cairn_run (namespace, wake_at) where status in ('sleeping', 'waiting') and wake_at is not null;
+CREATE INDEX cairn_run_timed on cairn_run (namespace, wake_at) where status in ('sleeping', 'waiting', 'review') and wake_at is not null and paused_at is null and priority = 0;
+
+CREATE INDEX cairn_run_timed_prior on cairn_run (namespace, wake_at) where status in ('sleeping', 'waiting', 'review') and wake_at is not null and paused_at is null and priority <> 0;
+
+CREATE INDEX cairn_schedule_next on cairn_schedule (namespace, next_at, schedule_id);
 
 CREATE INDEX cairn_signal_waiting on cairn_signal (namespace, run_id, position) where consumed_by is null;
+
+CREATE INDEX cairn_step_history on cairn_step (namespace, run_id, seq) where scope <> '' and attempts >= 0;
+
+CREATE INDEX cairn_step_many on cairn_step (namespace, run_id, scope, seq, path) where substr(scope, length(scope)) = '[';
+
+CREATE INDEX cairn_wait_review on cairn_wait (namespace, opened_at, run_id, path) where kind = 'review';

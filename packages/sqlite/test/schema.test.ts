@@ -15,7 +15,7 @@ describe("the schema", () => {
       const objects = yield* client.unsafe<{ readonly sql: string }>(
         "select sql from sqlite_master where sql is not null order by type desc, name",
       )
-      expect(objects).toHaveLength(14)
+      expect(objects).toHaveLength(25)
       const text = objects.map(({ sql }) => `${sql};\n`).join("\n")
       yield* Effect.promise(() => expect(text).toMatchFileSnapshot(snapshot))
     }),
@@ -23,7 +23,7 @@ describe("the schema", () => {
 })
 
 // The names of the tables and of every alias that the statements give them.
-const scanOfTable = /^SCAN (?:cairn_\w+|run|step|record|effect|signal|owner|claimer)\b/
+const scanOfTable = /^SCAN (?:cairn_\w+|run|step|record|effect|signal|wait|owner|claimer)\b/
 
 describe("query plans", () => {
   it.scopedLive("every statement reaches every table through an index", () =>
@@ -50,12 +50,14 @@ describe("query plans", () => {
       const { params, text } = everyStatement(sqliteDialect)["look for due runs"]!
       const plan = yield* client.unsafe<{ readonly detail: string }>(`explain query plan ${text}`, params)
       const details = plan.map(({ detail }) => detail)
-      for (const index of ["cairn_run_pending", "cairn_run_timed", "cairn_run_running"]) {
+      for (const index of ["cairn_run_pending", "cairn_run_timed", "cairn_run_timed_prior", "cairn_run_running"]) {
         expect(
           details.some((detail) => detail.includes(`INDEX ${index} (`)),
           index,
         ).toBe(true)
       }
+      // Sorted are only the few with a priority, what was abandoned, and in the end what the walks have found.
+      expect(details.filter((detail) => detail.includes("ORDER BY"))).toHaveLength(3)
     }),
   )
 
@@ -66,7 +68,7 @@ describe("query plans", () => {
       yield* client.unsafe(`${rows} insert into cairn_effect
         select 'n', 'r', 'p' || i, 0, 'o', 'k', 'h', 'intended', 't', 1, 1, null, null, null from n`)
       yield* client.unsafe(`${rows} insert into cairn_attempt
-        select 'n', 'r', 'p' || i, 1, 'failed', null, 1, '{}', null from n`)
+        select 'n', 'r', 'p' || i, 1, i, 'failed', null, 1, '{}', null from n`)
       yield* client.unsafe("analyze")
       for (const table of ["effect", "attempt"]) {
         for (const paths of ["a path", "some paths"]) {
@@ -78,6 +80,39 @@ describe("query plans", () => {
           // The key gives the order of D11: nothing is sorted.
           expect(details.filter((detail) => detail.includes("ORDER BY"))).toEqual([])
         }
+      }
+      const { params, text } = everyStatement(sqliteDialect)["load the attempts of a history"]!
+      const plan = yield* client.unsafe<{ readonly detail: string }>(`explain query plan ${text}`, params)
+      const stretch = "cairn_attempt_history (namespace=? AND run_id=? AND seq>? AND seq<?)"
+      expect(plan.map(({ detail }) => detail)).toEqual([`SEARCH cairn_attempt USING INDEX ${stretch}`])
+    }),
+  )
+
+  it.scopedLive("the newest turn of many, and any page of them, is looked up in an index that gives the order", () =>
+    Effect.gen(function* () {
+      const { client } = yield* openDatabase({ filename: ":memory:" })
+      const turns = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 10000)"
+      yield* client.unsafe(`${turns} insert into cairn_step
+        select i, 1, 1, 1, 'n', 'r', 'agent[', 'agent[' || i || ']', 'turn', null, '1' from n`)
+      yield* client.unsafe(`${turns} insert into cairn_step
+        select i, 1, 1, 1, 'n', 'r', 'agent[' || i || ']', 'agent[' || i || ']/think', 'none', null, '1' from n`)
+      yield* client.unsafe("analyze")
+      const planOf = (name: string) => {
+        const { params, text } = everyStatement(sqliteDialect)[name]!
+        return Effect.map(client.unsafe<{ readonly detail: string }>(`explain query plan ${text}`, params), (plan) =>
+          plan.map(({ detail }) => detail),
+        )
+      }
+      const many = "SEARCH cairn_step USING INDEX cairn_step_many (namespace=? AND run_id=? AND scope=?"
+      expect(yield* planOf("load the newest turn")).toEqual([`${many})`])
+      expect(yield* planOf("load a page of turns")).toEqual([`${many} AND (seq,path)>(?,?))`])
+      // A page of a history begins where it is told to: only the workflow's own steps are read besides, and sorted.
+      const after = "SEARCH cairn_step USING INDEX cairn_step_history (namespace=? AND run_id=? AND seq>? AND seq<?)"
+      expect(yield* planOf("load the steps of a history")).toContain(after)
+      // One scope is one stretch of the key: a load does not touch the others.
+      const one = "SEARCH cairn_step USING INDEX sqlite_autoindex_cairn_step_1 (namespace=? AND run_id=? AND scope=?)"
+      for (const name of ["load its steps", "load the steps of a turn", "load the steps of some turns"]) {
+        expect(yield* planOf(name)).toContain(one)
       }
     }),
   )

@@ -14,7 +14,6 @@ import {
   effectOf,
   everything,
   fresh,
-  intent,
   leaseOf,
   liveWorker,
   moved,
@@ -22,6 +21,7 @@ import {
   underWay,
   type Bench,
 } from "../internal/bench.js"
+import { intent } from "../internal/rows.js"
 
 const reason = '{"reason":"OutcomeUnknown","step":"kept","problem":"nobody knows"}'
 

@@ -5,7 +5,6 @@ import * as Effect from "effect/Effect"
 import type { Case } from "../Case.js"
 import {
   abandoned,
-  attempt,
   claim,
   claimed,
   claimedBriefly,
@@ -15,16 +14,15 @@ import {
   effectOf,
   everything,
   fresh,
-  intent,
   leaseOf,
   liveWorker,
   longLeaseMs,
   only,
   rowOf,
   shortLeaseMs,
-  step,
   type Bench,
 } from "../internal/bench.js"
+import { attempt, intent, step } from "../internal/rows.js"
 
 const assertWithin = (what: string, at: number | null, from: number, to: number): void => {
   assert.ok(at !== null && Number.isSafeInteger(at), `${what} is not a whole number of milliseconds: ${at}`)

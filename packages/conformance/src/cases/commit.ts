@@ -6,7 +6,6 @@ import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import type { Case } from "../Case.js"
 import {
-  attempt,
   claim,
   claimed,
   commitOf,
@@ -14,19 +13,18 @@ import {
   create,
   everything,
   fresh,
-  intent,
   leaseOf,
   liveWorker,
   loud,
   openOf,
-  step,
   underWay,
   type Bench,
 } from "../internal/bench.js"
+import { attempt, intent, standing, step, wait } from "../internal/rows.js"
 
 const allTables: Case = {
   law: "D2",
-  title: "D2: a commit writes run row, steps, effects and attempts, all with the time of the commit",
+  title: "D2: a commit writes run row, steps, effects, attempts and waits, all with the time of the commit",
   needs: [],
   run: (bench) =>
     Effect.gen(function* () {
@@ -62,6 +60,9 @@ const allTables: Case = {
           seenInbox: 0,
         },
         consumes: [],
+        waits: [wait("approve", { wake: { inMs: 9_000 } })],
+        closes: [],
+        wakesParent: null,
       }
       const at = yield* committed(bench, write)
       const { wakeInMs: _, release: __, seenInbox: ___, ...columns } = write.run
@@ -77,6 +78,7 @@ const allTables: Case = {
           retryAt: retryInMs === null ? null : at + retryInMs,
           endedAt: at,
         })),
+        waits: [standing(wait("approve"), { openedAt: at, wakeAt: at + 9_000 })],
       })
     }),
 }

@@ -3,17 +3,20 @@ import assert from "node:assert/strict"
 import * as Effect from "effect/Effect"
 import type { Case } from "../Case.js"
 import {
+  claim,
   commitOf,
   committed,
   connection,
   create,
   everything,
   fresh,
-  intent,
+  liveWorker,
+  longLeaseMs,
   newRun,
   rowOf,
   underWay,
 } from "../internal/bench.js"
+import { intent } from "../internal/rows.js"
 
 const twentyCreators: Case = {
   law: "D1",
@@ -43,7 +46,16 @@ const newRow: Case = {
   needs: [],
   run: (bench) =>
     Effect.gen(function* () {
-      const given = newRun(bench, { version: 7, planHash: "p", input: '{"a":1}', inputHash: "i" })
+      const given = newRun(bench, {
+        version: 7,
+        planHash: "p",
+        input: '{"a":1}',
+        inputHash: "i",
+        parentRunId: "é 'parent' %",
+        parentPath: "ask[é]/child",
+        flowKey: "Tenant_1",
+        priority: -3,
+      })
       const before = yield* bench.driver.now
       const { created, run } = yield* bench.driver.createRun(given)
       const after = yield* bench.driver.now
@@ -67,12 +79,49 @@ const newRow: Case = {
           recoveries: 0,
           cancelAt: null,
           cancelReason: null,
+          forkedFrom: null,
+          pausedAt: null,
           createdAt: run.createdAt,
           updatedAt: run.createdAt,
         },
       )
       assert.ok(run.createdAt >= before && run.createdAt <= after, "createdAt is not the store's clock")
-      assert.deepEqual(yield* everything(bench, run), { run: { ...run }, steps: [], effects: [], attempts: [] })
+      assert.deepEqual(yield* everything(bench, run), {
+        run: { ...run },
+        steps: [],
+        effects: [],
+        attempts: [],
+        waits: [],
+      })
+    }),
+}
+
+const beginsLater: Case = {
+  law: "D1",
+  title: "D1: a new run that is to begin later sleeps until then, among many as alone",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const worker = yield* liveWorker(bench)
+      const soon = (yield* bench.driver.now) + 40
+      const later = soon + longLeaseMs
+      const given = [soon, later, null].map((wakeAt) => newRun(bench, { wakeAt }))
+      const many = yield* bench.driver.createRuns(given.map((run) => ({ ...run, runId: fresh("run") })))
+      const alone = yield* Effect.forEach(given, (run) => bench.driver.createRun(run))
+      for (const results of [many, alone]) {
+        assert.deepEqual(
+          results.map(({ run }) => [run.status, run.wakeAt]),
+          [
+            ["sleeping", soon],
+            ["sleeping", later],
+            ["pending", null],
+          ],
+        )
+      }
+      yield* bench.waitUntil(soon)
+      const due = (yield* claim(bench, worker)).map(({ runId }) => runId)
+      const wanted = [many, alone].flatMap((results) => [results[0]!.run.runId, results[2]!.run.runId])
+      assert.deepEqual([...due].sort(), wanted.sort())
     }),
 }
 
@@ -181,6 +230,7 @@ const namespacesApart: Case = {
 export const createCases: ReadonlyArray<Case> = [
   twentyCreators,
   newRow,
+  beginsLater,
   existingRow,
   manyAtOnce,
   twiceInOneBatch,

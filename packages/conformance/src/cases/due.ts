@@ -1,6 +1,6 @@
 /** D7: which runs can be claimed at all. */
 import assert from "node:assert/strict"
-import type { RunStatus } from "@cairn/core"
+import type { RunPatch, RunStatus } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import type { Case } from "../Case.js"
 import {
@@ -29,14 +29,14 @@ const ids = (rows: ReadonlyArray<{ readonly runId: string }>): ReadonlyArray<str
 
 const notBeforeWakeAt: Case = {
   law: "D7",
-  title: "D7: a sleeping or waiting run is claimed when its time has come, and not before",
+  title: "D7: a sleeping, waiting or reviewed run is claimed when its time has come, and not before",
   needs: [],
   run: (bench) =>
     Effect.gen(function* () {
       const worker = yield* liveWorker(bench)
       const due: Array<string> = []
       let last = 0
-      for (const status of ["sleeping", "waiting"] as const) {
+      for (const status of ["sleeping", "waiting", "review"] as const) {
         for (const wakeInMs of [20, longLeaseMs, null]) {
           const { row, lease } = yield* claimed(bench)
           const at = yield* moved(bench, lease, 0, { status, wakeInMs })
@@ -78,7 +78,7 @@ const liveOwner: Case = {
       const owner = yield* liveWorker(bench)
       const robber = yield* liveWorker(bench)
       const held: Array<string> = []
-      for (const status of ["running", "pending", "sleeping", "waiting"] as const) {
+      for (const status of ["running", "pending", "sleeping", "waiting", "review"] as const) {
         const run = yield* create(bench)
         const row = only(yield* claim(bench, owner, { runIds: [run.runId] }))
         held.push(row.runId)
@@ -148,21 +148,69 @@ const notClaimable: Case = {
   run: (bench) =>
     Effect.gen(function* () {
       const statuses: ReadonlyArray<RunStatus> = ["completed", "failed", "canceled", "review"]
+      // Parked for a fault there is no time at which it would be due.
+      const ended = (status: RunStatus): Partial<RunPatch> =>
+        status === "review" ? { status, parked: '{"reason":"asked"}' } : { status, wakeInMs: 0 }
       for (const status of statuses) {
         const { lease } = yield* claimed(bench)
-        yield* moved(bench, lease, 0, { status, wakeInMs: 0 })
+        yield* moved(bench, lease, 0, ended(status))
       }
       const kept: Array<string> = []
       for (let n = 0; n < statuses.length; n++) kept.push((yield* create(bench)).runId)
       const brief = yield* claimedBriefly(bench, kept)
       assert.equal(brief.rows.length, statuses.length)
       for (const [n, status] of statuses.entries()) {
-        yield* moved(bench, brief.leases[n]!, 0, { status, wakeInMs: 0, release: false })
+        yield* moved(bench, brief.leases[n]!, 0, { ...ended(status), release: false })
       }
       yield* bench.waitUntil(brief.until + 1)
       const worker = yield* liveWorker(bench)
       assert.deepEqual(ids(yield* claim(bench, worker)), [])
       assert.deepEqual(ids(yield* claim(bench, worker, { runIds: kept })), [])
+    }),
+}
+
+const byPriority: Case = {
+  law: "D7",
+  title: "D7: of what is due a higher priority comes first, however it is due, then what has been due longest",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const worker = yield* liveWorker(bench)
+      const made: Array<readonly [name: string, runId: string]> = []
+      const next = Effect.flatMap(bench.driver.now, (now) => bench.waitUntil(now + 3))
+      const make = (name: string, priority: number, rest?: Partial<RunPatch>) =>
+        Effect.gen(function* () {
+          const { runId } = yield* create(bench, { priority })
+          made.push([name, runId])
+          if (rest !== undefined) {
+            const row = only(yield* claim(bench, worker, { runIds: [runId] }))
+            yield* moved(bench, leaseOf(row), 0, rest)
+          }
+          yield* next
+        })
+      // Before any of another kind: the order of the kinds must not be that of the runs.
+      const held = yield* create(bench, { priority: 4 })
+      made.push(["abandoned 4", held.runId])
+      const brief = yield* claimedBriefly(bench, [held.runId])
+      yield* make("sleeping 0", 0, { status: "sleeping", wakeInMs: 0 })
+      yield* make("pending 0", 0)
+      yield* make("pending -1", -1)
+      yield* make("pending 3", 3)
+      yield* make("waiting 3", 3, { status: "waiting", wakeInMs: 0 })
+      yield* make("pending 0, later", 0)
+      yield* make("review 5", 5, { status: "review", wakeInMs: 0 })
+      yield* make("sleeping 3", 3, { status: "sleeping", wakeInMs: 0 })
+      yield* make("pending 5", 5)
+      yield* bench.waitUntil(brief.until + 1)
+      const order = [
+        ...["review 5", "pending 5", "abandoned 4", "pending 3", "waiting 3", "sleeping 3"],
+        ...["sleeping 0", "pending 0", "pending 0, later", "pending -1"],
+      ]
+      const nameOf = (runId: string) => made.find(([, id]) => id === runId)?.[0]
+      const first = yield* claim(bench, worker, { limit: 1 })
+      const among = yield* claim(bench, worker, { runIds: made.map(([, id]) => id), limit: 3 })
+      const rest = [yield* claim(bench, worker, { limit: 2 }), yield* claim(bench, worker)].flat()
+      assert.deepEqual(ids([...first, ...among, ...rest]).map(nameOf), order)
     }),
 }
 
@@ -265,6 +313,7 @@ export const dueCases: ReadonlyArray<Case> = [
   robbedOnce,
   endsAtTheMillisecond,
   notClaimable,
+  byPriority,
   asked,
   ownNamespace,
   unparked,

@@ -19,9 +19,9 @@ import {
   moved,
   only,
   rowOf,
-  step,
   underWay,
 } from "../internal/bench.js"
+import { step } from "../internal/rows.js"
 
 const wrongFence: Case = {
   law: "D3",

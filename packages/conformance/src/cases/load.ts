@@ -7,7 +7,6 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type { Case } from "../Case.js"
 import {
-  attempt,
   claim,
   claimed,
   commitOf,
@@ -16,15 +15,14 @@ import {
   effectOf,
   everything,
   fresh,
-  intent,
   liveWorker,
   newRun,
   openOf,
   rowOf,
   signal,
-  step,
   underWay,
 } from "../internal/bench.js"
+import { attempt, intent, step, stepsQuery } from "../internal/rows.js"
 
 const bySeq: Case = {
   law: "D11",
@@ -126,6 +124,8 @@ const absent: Case = {
         assert.equal(yield* driver.loadSignals(row.namespace, runId, ["s"]), null)
         assert.deepEqual(yield* driver.send(signal(bench, { runId })), { _tag: "Missing" })
         assert.equal(yield* driver.requestCancel(row.namespace, runId, null), "Missing")
+        assert.equal(yield* driver.loadWaits(row.namespace, runId), null)
+        assert.equal(yield* driver.expireWait({ ...lease, runId }, "kept-wait"), null)
       }
       assert.notEqual(yield* driver.findEffect(place), null)
       assert.equal((yield* driver.createRun(newRun(bench, { runId }))).created, true)
@@ -183,6 +183,11 @@ const unreadable: Case = {
       const place = { namespace: row.namespace, runId: row.runId, path: "kept", generation: 0 }
       assertStoreError("loadSignals", yield* Effect.exit(driver.loadSignals(row.namespace, row.runId, ["s"])))
       assertStoreError("send", yield* Effect.exit(driver.send(signal(bench, { runId: row.runId }))))
+      assertStoreError("loadSteps", yield* Effect.exit(driver.loadSteps(stepsQuery(row, ["s"]))))
+      assertStoreError("loadWaits", yield* Effect.exit(driver.loadWaits(row.namespace, row.runId)))
+      assertStoreError("expireWait", yield* Effect.exit(driver.expireWait(lease, "kept-wait")))
+      const decision = { ...lease, path: "kept-wait", name: "name of kept-wait", decision: "1" }
+      assertStoreError("decideWait", yield* Effect.exit(driver.decideWait(decision)))
       assertStoreError("findEffect", yield* Effect.exit(driver.findEffect(place)))
       assertStoreError("createRun", yield* Effect.exit(driver.createRun(newRun(bench, { runId: row.runId }))))
       assertStoreError("commit", yield* Effect.exit(driver.commit([commitOf(lease, 1)])))

@@ -3,19 +3,8 @@ import assert from "node:assert/strict"
 import type { AttemptRow, EffectRecord, OpenRows } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import type { Case } from "../Case.js"
-import {
-  attempt,
-  claimed,
-  commitOf,
-  committed,
-  effectOf,
-  everything,
-  fresh,
-  intent,
-  openOf,
-  step,
-  underWay,
-} from "../internal/bench.js"
+import { claimed, commitOf, committed, effectOf, everything, fresh, openOf, underWay } from "../internal/bench.js"
+import { attempt, intent, step } from "../internal/rows.js"
 
 const effectPlaces = (rows: ReadonlyArray<EffectRecord>) => rows.map((row) => `${row.path} ${row.generation}`)
 

@@ -13,12 +13,12 @@ import {
   effectOf,
   everything,
   fresh,
-  intent,
   leaseOf,
   liveWorker,
   only,
   underWay,
 } from "../internal/bench.js"
+import { intent } from "../internal/rows.js"
 
 const outcomeOf = (lease: Lease, over: Partial<OutcomeRow> = {}): OutcomeRow => ({
   namespace: lease.namespace,

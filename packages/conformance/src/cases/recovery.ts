@@ -5,14 +5,12 @@ import type { Case } from "../Case.js"
 import {
   abandoned,
   assertRefused,
-  attempt,
   claim,
   claimed,
   claimedBriefly,
   commitOf,
   committed,
   create,
-  intent,
   leaseOf,
   liveWorker,
   loud,
@@ -20,6 +18,7 @@ import {
   only,
   rowOf,
 } from "../internal/bench.js"
+import { attempt, intent } from "../internal/rows.js"
 
 const takeover: Case = {
   law: "D15",

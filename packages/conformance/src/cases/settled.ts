@@ -5,7 +5,6 @@ import * as Effect from "effect/Effect"
 import type { Case } from "../Case.js"
 import {
   abandoned,
-  attempt,
   claim,
   claimed,
   commitOf,
@@ -13,13 +12,12 @@ import {
   effectOf,
   everything,
   fresh,
-  intent,
   leaseOf,
   liveWorker,
   only,
-  step,
   type Bench,
 } from "../internal/bench.js"
+import { attempt, intent, step } from "../internal/rows.js"
 
 const states = ["succeeded", "failed", "notPerformed"] as const
 

@@ -20,9 +20,9 @@ import {
   only,
   rowOf,
   signal,
-  step,
   type Bench,
 } from "../internal/bench.js"
+import { step } from "../internal/rows.js"
 
 /** What waits for a run, as plain rows. */
 const waiting = (bench: Bench, { namespace, runId }: Pick<RunRow, "namespace" | "runId">, ...names: Array<string>) =>

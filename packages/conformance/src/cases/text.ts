@@ -6,7 +6,6 @@ import * as FastCheck from "effect/FastCheck"
 import * as Runtime from "effect/Runtime"
 import type { Case } from "../Case.js"
 import {
-  attempt,
   claim,
   claimed,
   commitOf,
@@ -16,16 +15,15 @@ import {
   effectOf,
   everything,
   fresh,
-  intent,
   leaseOf,
   liveWorker,
   longLeaseMs,
   newRun,
   only,
   rowOf,
-  step,
   type Bench,
 } from "../internal/bench.js"
+import { attempt, intent, standing, step, stepsQuery, wait } from "../internal/rows.js"
 import { anyId, anyJson, idExamples, jsonExamples, lookalikes } from "../internal/texts.js"
 
 /** A property over one arbitrary, shrunk when it fails; each example runs as an Effect of this case. */
@@ -56,7 +54,8 @@ const anyIds: Case = {
         ]
         // Other examples of this property may draw the same run id.
         const namespace = fresh("conformance")
-        const given = { namespace, runId, workflow: name, planHash, inputHash }
+        const parent = { parentRunId: operation, parentPath: path, flowKey: key }
+        const given = { namespace, runId, workflow: name, planHash, inputHash, ...parent }
         const worker = yield* liveWorker(bench, `${fresh("worker")}${token}`.slice(0, 40))
         const made = yield* create(bench, given)
         assert.deepEqual({ ...made, ...given }, { ...made })
@@ -65,18 +64,31 @@ const anyIds: Case = {
         assert.deepEqual([row.leaseOwner, row.claimToken], [worker, claimToken])
         const lease = leaseOf(row)
         const write = commitOf(lease, 0, {
-          steps: [step(`${path}/done`, 1, { effect: `external:${operation}`, idempotencyKey: key })],
+          steps: [
+            step(`${path}/done`, 1, { effect: `external:${operation}`, idempotencyKey: key }),
+            step(`${path}/within`, 1, { scope: path }),
+          ],
+          waits: [wait(path, { name: key })],
           effects: [intent(lease, path, { operation, idempotencyKey: key, payloadHash: inputHash })],
           attempts: [attempt(path)],
           run: { cursor },
         })
         yield* committed(bench, write)
-        const { run, steps, effects, attempts } = yield* everything(bench, { namespace, runId })
+        const { run, steps, effects, attempts, waits } = yield* everything(bench, { namespace, runId })
         const { updatedAt, seq } = run
         assert.deepEqual(run, { ...row, cursor, seq, updatedAt })
         assert.deepEqual(steps, [{ ...write.steps[0]!, committedAt: updatedAt }])
         assert.deepEqual(effects, [{ ...write.effects[0]!, intentAt: updatedAt, settledAt: null }])
         assert.equal(attempts[0]?.path, path)
+        const within = yield* bench.driver.loadSteps(stepsQuery(row, [path]))
+        assert.deepEqual(
+          within.map((one) => ({ ...one })),
+          [{ ...write.steps[1]!, committedAt: updatedAt }],
+        )
+        assert.deepEqual(waits, [standing(write.waits[0]!, { openedAt: updatedAt })])
+        const decision = { namespace, runId, path, name: key, decision: "1" }
+        assert.equal((yield* bench.driver.decideWait(decision))._tag, "Decided")
+        assert.equal((yield* bench.driver.expireWait(lease, path))?.state, "decided")
         const outcome = { ...lease, path, generation: 0, idempotencyKey: key, payloadHash: inputHash, outcome: null }
         assert.equal(yield* bench.driver.recordOutcome({ ...outcome, state: "notPerformed" }), true)
         assert.equal((yield* effectOf(bench, row, path)).state, "notPerformed")
@@ -98,19 +110,24 @@ const roundTrip = (bench: Bench, text: string) =>
           intent(lease, "settled", { state: "failed", outcome: text }),
         ],
         attempts: [attempt("a", { kind: "rejected", error: text, output: text })],
+        waits: [wait("w", { data: text })],
         run: { output: text, failure: text, parked: text },
       }),
     )
     const place = { ...lease, path: "sent", generation: 0, idempotencyKey: "key-of-sent", payloadHash: "payload-hash" }
     yield* bench.driver.recordOutcome({ ...place, state: "succeeded", outcome: text })
+    const { namespace, runId } = row
+    yield* bench.driver.decideWait({ namespace, runId, path: "w", name: "name of w", decision: text })
     for (const driver of bench.connections) {
-      const { run, steps, effects, attempts } = yield* everything(bench, row, driver)
+      const { run, steps, effects, attempts, waits } = yield* everything(bench, row, driver)
       const [sent, settled] = effects
       const read = { input: run.input, output: run.output, failure: run.failure, parked: run.parked }
       const all = { ...read, result: steps[0]?.result, payload: sent?.payload, recorded: sent?.outcome }
       const last = { ...all, outcome: settled?.outcome, error: attempts[0]?.error, raw: attempts[0]?.output }
+      const shown = { data: waits[0]?.data, decision: waits[0]?.decision }
       // Compared one by one: a diff of two texts of megabytes helps nobody.
-      for (const [column, value] of Object.entries(last)) assert.ok(value === text, `${column} came back changed`)
+      for (const [column, value] of Object.entries({ ...last, ...shown }))
+        assert.ok(value === text, `${column} came back changed`)
     }
   })
 

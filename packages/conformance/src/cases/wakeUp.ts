@@ -1,6 +1,6 @@
 /** D18: who waits hears of what can be claimed, in time, and of nothing else. */
 import assert from "node:assert/strict"
-import type { CheckpointDriver, NewRunRow, RunPatch, RunRow } from "@cairn/core"
+import type { CheckpointDriver, CommitRows, NewRunRow, RunPatch, RunRow } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -23,6 +23,8 @@ import {
   underWay,
   type Bench,
 } from "../internal/bench.js"
+import { fireOf, newSchedule } from "./schedule.js"
+import { wait } from "../internal/rows.js"
 
 /** Longer than any machine takes to hand on a call; a lost one is given up after it. */
 const longestWaitMs = 10_000
@@ -54,7 +56,14 @@ const listening = (bench: Bench) =>
         yield* bench.waitUntil((yield* bench.driver.now) + 5)
         assert.equal(heard, seen, `${what} was heard of more often than it happened`)
       })
-    return { hears, hearsNoMore }
+    /** Takes in what is still to come of acts from before. */
+    const settles: Effect.Effect<void, unknown> = Effect.gen(function* () {
+      yield* create(bench, { namespace: fresh("conformance") })
+      yield* hears(1, "a run that was created first")
+      yield* bench.waitUntil((yield* bench.driver.now) + 50)
+      seen = heard
+    })
+    return { hears, hearsNoMore, settles }
   })
 
 const starts: Case = {
@@ -131,13 +140,18 @@ const answers: Case = {
 
 /** A run at rest that another connection's act makes claimable. */
 const wakes =
-  (what: string, rest: Partial<RunPatch>, act: (bench: Bench, row: RunRow) => Effect.Effect<unknown, unknown>) =>
+  (
+    what: string,
+    rest: Partial<RunPatch>,
+    act: (bench: Bench, row: RunRow) => Effect.Effect<unknown, unknown>,
+    opens: Partial<Pick<CommitRows, "waits">> = {},
+  ) =>
   (bench: Bench) =>
     Effect.gen(function* () {
       const hearer = hearerOf(bench)
       const ear = yield* listening(bench)
       const { row, lease } = yield* claimed(bench)
-      yield* moved(bench, lease, 0, rest)
+      yield* committed(bench, commitOf(lease, 0, { steps: [], ...opens, run: { release: true, ...rest } }))
       const worker = fresh("worker")
       yield* hearer.beat(worker, longLeaseMs)
       yield* ear.hears(1, "the run's creation")
@@ -148,6 +162,22 @@ const wakes =
       yield* Fiber.join(acting)
       yield* ear.hearsNoMore(what)
     })
+
+/** An act by which one run becomes claimable; everything before it has been heard. */
+const actsOn = (bench: Bench, what: string, runId: string, act: Effect.Effect<unknown, unknown>) =>
+  Effect.gen(function* () {
+    const hearer = hearerOf(bench)
+    const ear = yield* listening(bench)
+    yield* ear.settles
+    const worker = fresh("worker")
+    yield* hearer.beat(worker, longLeaseMs)
+    const acting = yield* Effect.fork(act)
+    yield* ear.hears(1, what)
+    const taken = only(yield* hearer.claim(request(bench, worker)), `the claim of who heard of ${what}`)
+    assert.equal(taken.runId, runId)
+    yield* Fiber.join(acting)
+    yield* ear.hearsNoMore(what)
+  })
 
 const sends: Case = {
   law: "D18",
@@ -167,6 +197,105 @@ const cancels: Case = {
   run: wakes("a cancel", { status: "sleeping", wakeInMs: longLeaseMs }, (bench, { namespace, runId }) =>
     bench.driver.requestCancel(namespace, runId, null),
   ),
+}
+
+const decides: Case = {
+  law: "D18",
+  title: "D18: a run in review that is decided is heard of on the other connection, and can be claimed there at once",
+  needs: ["wakeUps"],
+  run: wakes(
+    "a decision",
+    { status: "review", wakeInMs: longLeaseMs },
+    (bench, { namespace, runId }) =>
+      bench.driver.decideWait({ namespace, runId, path: "approve", name: "name of approve", decision: "1" }),
+    { waits: [wait("approve")] },
+  ),
+}
+
+const resumes: Case = {
+  law: "D18",
+  title: "D18: a paused run that is resumed is heard of on the other connection, and can be claimed there at once",
+  needs: ["wakeUps"],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const { namespace, runId } = yield* create(bench)
+      yield* bench.driver.setPaused(namespace, runId, true)
+      yield* actsOn(bench, "a resumed run", runId, bench.driver.setPaused(namespace, runId, false))
+    }),
+}
+
+const reopens: Case = {
+  law: "D18",
+  title: "D18: a failed run that is reopened is heard of on the other connection, and can be claimed there at once",
+  needs: ["wakeUps"],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const { lease, row } = yield* claimed(bench)
+      yield* moved(bench, lease, 0, { status: "failed" })
+      const { namespace, runId } = row
+      const attempt = { attempt: 1, kind: "retried", error: "{}", output: null } as const
+      const reopen = bench.driver.reopenRun({ namespace, runId, seq: 1, path: "p", attempt })
+      yield* actsOn(bench, "a reopened run", runId, reopen)
+    }),
+}
+
+const forks: Case = {
+  law: "D18",
+  title: "D18: a fork is heard of on the other connection, and can be claimed there at once",
+  needs: ["wakeUps"],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const { row } = yield* claimed(bench)
+      const run = newRun(bench)
+      yield* actsOn(
+        bench,
+        "a fork",
+        run.runId,
+        bench.driver.forkRun({ run, from: row.runId, beforeSeq: 1, effects: [] }),
+      )
+    }),
+}
+
+const fires: Case = {
+  law: "D18",
+  title: "D18: the run of a schedule is heard of on the other connection, and can be claimed there at once",
+  needs: ["wakeUps"],
+  run: (bench) =>
+    Effect.gen(function* () {
+      yield* claimed(bench)
+      const schedule = newSchedule(bench)
+      yield* bench.driver.putSchedule(schedule)
+      const fire = fireOf(bench, schedule)
+      yield* actsOn(bench, "a firing", fire.run.runId, bench.driver.fireSchedule(fire))
+    }),
+}
+
+const ends: Case = {
+  law: "D18",
+  title:
+    "D18: a parent that waits is heard of on the other connection when its child ends, and can be claimed there at once",
+  needs: ["wakeUps"],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const hearer = hearerOf(bench)
+      const ear = yield* listening(bench)
+      const parent = yield* claimed(bench)
+      const child = yield* claimed(bench)
+      yield* moved(bench, parent.lease, 0, { status: "waiting", wakeInMs: longLeaseMs })
+      const worker = fresh("worker")
+      yield* hearer.beat(worker, longLeaseMs)
+      yield* ear.hears(2, "a run's creation")
+      const end = commitOf(child.lease, 0, {
+        wakesParent: parent.row.runId,
+        run: { status: "completed", release: true },
+      })
+      const ending = yield* Effect.fork(bench.driver.commit([end]))
+      yield* ear.hears(1, "the end of a child")
+      const taken = only(yield* hearer.claim(request(bench, worker)), "the claim of who heard of the end of a child")
+      assert.equal(taken.runId, parent.row.runId)
+      yield* Fiber.join(ending)
+      yield* ear.hearsNoMore("the end of a child")
+    }),
 }
 
 const releases: Case = {
@@ -201,6 +330,10 @@ const forNothing: Case = {
       const { driver } = bench
       const ear = yield* listening(bench)
       const { worker, row, lease } = yield* claimed(bench)
+      yield* committed(bench, commitOf(lease, 0, { waits: [wait("approve"), wait("other")] }))
+      const decision = ({ namespace, runId }: RunRow) =>
+        ({ namespace, runId, path: "approve", name: "name of approve", decision: "1" }) as const
+      const child = yield* claimed(bench)
       const slept = yield* claimed(bench)
       yield* moved(bench, slept.lease, 0, { status: "sleeping", wakeInMs: longLeaseMs, release: false })
       const acts: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
@@ -213,13 +346,40 @@ const forNothing: Case = {
         "a cancel of a running run": driver.requestCancel(row.namespace, row.runId, null),
         "a second cancel of it": driver.requestCancel(row.namespace, row.runId, null),
         "a heartbeat": driver.beat(worker, longLeaseMs),
-        "a commit": committed(bench, commitOf(lease, 0)),
-        "the end of a run": moved(bench, lease, 1, { status: "completed" }),
+        "the start of a run that is to begin later": driver.createRun(newRun(bench, { wakeAt: 2 ** 50 })),
+        "a decision of a running run": driver.decideWait(decision(row)),
+        "a decision that there is already": driver.decideWait(decision(row)),
+        "a decision of no run": driver.decideWait({ ...decision(row), runId: fresh("run") }),
+        "a pause": driver.setPaused(slept.row.namespace, slept.row.runId, true),
+        "the end of the pause of a run that sleeps": driver.setPaused(slept.row.namespace, slept.row.runId, false),
+        "a resume of a run that was not paused": driver.setPaused(row.namespace, row.runId, false),
+        "a reopenRun of a run that has not failed": driver.reopenRun({
+          namespace: row.namespace,
+          runId: row.runId,
+          seq: 1,
+          path: "p",
+          attempt: { attempt: 1, kind: "retried", error: "{}", output: null },
+        }),
+        "a fork that found its run": driver.forkRun({
+          run: newRun(bench, { runId: child.row.runId }),
+          from: row.runId,
+          beforeSeq: 1,
+          effects: [],
+        }),
+        "a schedule that is put": driver.putSchedule(newSchedule(bench)),
+        "a firing for nothing": driver.fireSchedule(fireOf(bench, newSchedule(bench))),
+        "the end of a wait": driver.expireWait(lease, "other"),
+        "a commit": committed(bench, commitOf(lease, 1)),
+        "the end of a child whose parent runs": committed(
+          bench,
+          commitOf(child.lease, 0, { wakesParent: row.runId, run: { status: "completed", release: true } }),
+        ),
+        "the end of a run": moved(bench, lease, 2, { status: "completed" }),
         "the release of a worker that held a sleeping run": driver.releaseWorker(slept.worker),
         "the release of a worker that held nothing": driver.releaseWorker(worker),
         "a claim that found nothing": driver.claim(request(bench, worker)),
       }
-      yield* ear.hears(2, "a run's creation")
+      yield* ear.hears(3, "a run's creation")
       for (const [what, act] of Object.entries(acts)) {
         yield* act
         yield* ear.hearsNoMore(what)
@@ -272,6 +432,12 @@ export const wakeUpCases: ReadonlyArray<Case> = [
   answers,
   sends,
   cancels,
+  decides,
+  resumes,
+  reopens,
+  forks,
+  fires,
+  ends,
   releases,
   forNothing,
   failing,

@@ -6,7 +6,6 @@ import type {
   ClaimRequest,
   CommitResult,
   CommitRows,
-  EffectWrite,
   Lease,
   LoadedRows,
   NewRunRow,
@@ -14,10 +13,12 @@ import type {
   OpenRows,
   RunPatch,
   RunRow,
+  WaitRecord,
 } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import type { Harness, OpenStore } from "../Harness.js"
 import { notingPaths } from "./notedPaths.js"
+import { attempt, intent, patch, step, wait } from "./rows.js"
 
 /** Longer than any case takes: the lease of a worker that stays alive. */
 export const longLeaseMs = 600_000
@@ -87,6 +88,11 @@ export const newRun = (bench: Bench, over: Partial<NewRunRow> = {}): NewRunRow =
   planHash: "plan-hash",
   input: '{"cents":4200}',
   inputHash: "input-hash",
+  parentRunId: null,
+  parentPath: null,
+  flowKey: null,
+  priority: 0,
+  wakeAt: null,
   ...over,
 })
 
@@ -160,57 +166,6 @@ export const abandoned = (bench: Bench, over: Partial<NewRunRow> = {}) =>
     return { worker: owner.worker, until: owner.until, row, lease: leaseOf(row) }
   })
 
-export const patch = (over: Partial<RunPatch> = {}): RunPatch => ({
-  status: "running",
-  cursor: null,
-  wakeInMs: null,
-  output: null,
-  failure: null,
-  parked: null,
-  release: false,
-  seenInbox: null,
-  ...over,
-})
-
-export type StepWrite = CommitRows["steps"][number]
-
-export type AttemptWrite = CommitRows["attempts"][number]
-
-export const step = (path: string, seq: number, over: Partial<StepWrite> = {}): StepWrite => ({
-  path,
-  seq,
-  result: JSON.stringify({ path }),
-  effect: "none",
-  idempotencyKey: null,
-  attempts: 1,
-  durationMs: 5,
-  ...over,
-})
-
-export const intent = (lease: Lease, path: string, over: Partial<EffectWrite> = {}): EffectWrite => ({
-  path,
-  generation: 0,
-  operation: "payments.charge",
-  idempotencyKey: `key-of-${path}`,
-  payload: '{"cents":4200}',
-  payloadHash: "payload-hash",
-  state: "intended",
-  outcome: null,
-  claimToken: lease.claimToken,
-  sends: 1,
-  ...over,
-})
-
-export const attempt = (path: string, over: Partial<AttemptWrite> = {}): AttemptWrite => ({
-  path,
-  attempt: 1,
-  kind: "failed",
-  error: '{"name":"Error","message":"refused","tag":null,"stack":null,"cause":null}',
-  output: null,
-  retryInMs: null,
-  ...over,
-})
-
 /** A signal to a run of the case, under an id that nobody has used. */
 export const signal = (bench: Bench, over: Partial<NewSignalRow> & Pick<NewSignalRow, "runId">): NewSignalRow => ({
   namespace: bench.namespace,
@@ -234,6 +189,9 @@ export const commitOf = (
   effects: [],
   attempts: [],
   consumes: [],
+  waits: [],
+  closes: [],
+  wakesParent: null,
   ...over,
   run: patch(over.run),
 })
@@ -259,7 +217,7 @@ const plain = <A extends object>(rows: ReadonlyArray<A>): ReadonlyArray<A> => ro
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-export type Everything = LoadedRows & OpenRows
+export type Everything = LoadedRows & OpenRows & { readonly waits: ReadonlyArray<WaitRecord> }
 
 /** Plain rows by path, because the order between paths is nobody's promise; that within a path is (D11), and is kept. */
 const byPath = <A extends { readonly path: string }>(rows: ReadonlyArray<A>): ReadonlyArray<A> =>
@@ -277,6 +235,13 @@ export const openOf = (
     attempts: byPath(attempts),
   }))
 
+/** What a run waits for, as plain rows. */
+export const waitsOf = (bench: Bench, run: Pick<RunRow, "namespace" | "runId">, driver = bench.driver) =>
+  Effect.map(driver.loadWaits(run.namespace, run.runId), (loaded) => {
+    assert.ok(loaded !== null, `what run '${run.runId}' waits for could not be loaded`)
+    return { inbox: loaded.inbox, waits: plain(loaded.waits) }
+  })
+
 /** Everything of a run as plain rows, at every path that the case has written, be it for this run or for another. */
 export const everything = (bench: Bench, run: Pick<RunRow, "namespace" | "runId">, driver = bench.driver) =>
   Effect.gen(function* () {
@@ -286,6 +251,7 @@ export const everything = (bench: Bench, run: Pick<RunRow, "namespace" | "runId"
       run: { ...loaded.run },
       steps: plain(loaded.steps),
       ...(yield* openOf(bench, run, bench.paths, driver)),
+      waits: (yield* waitsOf(bench, run, driver)).waits,
     }
     return rows
   })
@@ -321,18 +287,20 @@ export const assertRefused = (bench: Bench, commit: CommitRows, why: string) =>
     assert.deepEqual(yield* everything(bench, commit.lease), before, `a refused commit with ${why} changed the run`)
   })
 
-/** Effects of a commit that would be seen if it were written: a step, an intent over an old one, an attempt, a new row. */
+/** Effects of a commit that would be seen if it were written: a step, an intent over an old one, an attempt, a wait, a new row. */
 export const loud = (lease: Lease, base: number, over: Partial<CommitRows> = {}): CommitRows => ({
   ...commitOf(lease, base, {
     steps: [step("loud", base + 1)],
     effects: [intent(lease, "kept", { sends: 9, payload: '"loud"' }), intent(lease, "loud-intent")],
     attempts: [attempt("loud-attempt")],
+    waits: [wait("loud-wait")],
+    closes: ["kept-wait"],
     run: { status: "failed", cursor: "loud", output: '"loud"', failure: '"loud"', parked: '"loud"', release: true },
   }),
   ...over,
 })
 
-/** A claimed run with one step, one open intent (path `kept`) and one attempt, at seq 1. */
+/** A claimed run with one step, one open intent (path `kept`), one attempt and one wait, at seq 1. */
 export const underWay = (bench: Bench, over: Partial<NewRunRow> = {}) =>
   Effect.gen(function* () {
     const owner = yield* claimed(bench, over)
@@ -342,6 +310,7 @@ export const underWay = (bench: Bench, over: Partial<NewRunRow> = {}) =>
         steps: [step("first", 1)],
         effects: [intent(owner.lease, "kept")],
         attempts: [attempt("kept", { retryInMs: 1_000 })],
+        waits: [wait("kept-wait")],
         run: { cursor: "kept" },
       }),
     )

@@ -28,6 +28,11 @@ export const notingPaths = (driver: CheckpointDriver, paths: Set<string>): Check
   findRuns: (keys) => driver.findRuns(keys),
   load: (namespace, runId) => driver.load(namespace, runId),
   loadOpen: (namespace, runId, asked) => driver.loadOpen(namespace, runId, asked),
+  loadSteps: (query) => driver.loadSteps(query),
+  loadHistory: (query) => driver.loadHistory(query),
+  loadWaits: (namespace, runId) => driver.loadWaits(namespace, runId),
+  decideWait: (decision) => driver.decideWait(decision),
+  expireWait: (lease, path) => driver.expireWait(lease, path),
   claim: (request) => driver.claim(request),
   commit: (batch) => {
     for (const commit of batch) note(commit, paths)
@@ -47,6 +52,20 @@ export const notingPaths = (driver: CheckpointDriver, paths: Set<string>): Check
   send: (signal) => driver.send(signal),
   loadSignals: (namespace, runId, names) => driver.loadSignals(namespace, runId, names),
   requestCancel: (namespace, runId, reason) => driver.requestCancel(namespace, runId, reason),
+  listRuns: (page) => driver.listRuns(page),
+  listReviews: (page) => driver.listReviews(page),
+  setPaused: (namespace, runId, paused) => driver.setPaused(namespace, runId, paused),
+  reopenRun: (reopen) => {
+    paths.add(reopen.path)
+    return driver.reopenRun(reopen)
+  },
+  forkRun: (fork) => driver.forkRun(fork),
+  loadPerformed: (namespace, runId) => driver.loadPerformed(namespace, runId),
+  putSchedule: (schedule) => driver.putSchedule(schedule),
+  removeSchedule: (namespace, scheduleId) => driver.removeSchedule(namespace, scheduleId),
+  listSchedules: (page) => driver.listSchedules(page),
+  nextSchedules: (asked) => driver.nextSchedules(asked),
+  fireSchedule: (fire) => driver.fireSchedule(fire),
   ...transacting(driver.transact, paths),
   ...(driver.onWakeUp === undefined ? {} : { onWakeUp: (listener: () => void) => driver.onWakeUp?.(listener) }),
 })

@@ -53,7 +53,7 @@ const who: ReadonlyArray<Mutant> = [
   mutant("a claim gives the row as it was before", "D6: each claim raises", (driver) =>
     editRows(driver, (rows) => rows.map((row) => ({ ...row, status: "pending" as const }))),
   ),
-  mutant("a claim keeps the wake time", "D7: a sleeping or waiting run", (driver) =>
+  mutant("a claim keeps the wake time", "D7: a sleeping, waiting or reviewed run", (driver) =>
     editRows(driver, (rows) => rows.map((row) => ({ ...row, wakeAt: row.updatedAt }))),
   ),
   mutant("a claim ignores its limit", "D6: at most so many runs", (driver) =>
@@ -66,6 +66,8 @@ const who: ReadonlyArray<Mutant> = [
     editRows(driver, (rows) => [...rows].sort((a, b) => (a.runId < b.runId ? -1 : 1))),
   ),
 ]
+
+const priority = "D7: of what is due a higher priority"
 
 const which: ReadonlyArray<Mutant> = [
   mutant("a claim ignores the version", "D7: only the workflows, versions", (driver) =>
@@ -117,13 +119,13 @@ const which: ReadonlyArray<Mutant> = [
         ),
     }
   }),
-  mutant("a sleeping run is due at once", "D7: a sleeping or waiting run", (driver) =>
+  mutant("a sleeping run is due at once", "D7: a sleeping, waiting or reviewed run", (driver) =>
     editCommit(driver, (commit) => ({
       ...commit,
       run: { ...commit.run, wakeInMs: commit.run.wakeInMs === null ? null : -commit.run.wakeInMs },
     })),
   ),
-  mutant("a waiting run without a time is due at once", "D7: a sleeping or waiting run", (driver) =>
+  mutant("a waiting run without a time is due at once", "D7: a sleeping, waiting or reviewed run", (driver) =>
     editCommit(driver, (commit) => ({
       ...commit,
       run: {
@@ -182,6 +184,27 @@ const which: ReadonlyArray<Mutant> = [
           untils.set(workerId, beat.until)
           return { ...beat, until: now + leaseMs }
         }),
+    })),
+  ),
+  mutant("priorities are ignored", priority, (driver) => ({
+    createRun: (run) => driver.createRun({ ...run, priority: 0 }),
+  })),
+  mutant("a lower priority comes first", priority, (driver) => ({
+    createRun: (run) => driver.createRun({ ...run, priority: -run.priority }),
+  })),
+  mutant("a priority counts only among runs that are asked for by id", priority, (driver) => ({
+    claim: (request) =>
+      request.runIds !== null
+        ? driver.claim(request)
+        : Effect.map(driver.claim(request), (rows) => [...rows].sort((a, b) => a.createdAt - b.createdAt)),
+  })),
+  mutant("priorities below zero are none", priority, (driver) => ({
+    createRun: (run) => driver.createRun({ ...run, priority: Math.max(0, run.priority) }),
+  })),
+  mutant("a run in review is never due", "D7: a sleeping, waiting or reviewed run", (driver) =>
+    editCommit(driver, (commit) => ({
+      ...commit,
+      run: { ...commit.run, wakeInMs: commit.run.status === "review" ? null : commit.run.wakeInMs },
     })),
   ),
   mutant("a failed run is due again", "D7: a final or parked run", (driver) =>

@@ -19,6 +19,15 @@ const creating: ReadonlyArray<Mutant> = [
   mutant("createRun starts at fence 1", "D1: a new run is pending", (driver) => ({
     createRun: (run) => Effect.map(driver.createRun(run), (made) => ({ ...made, run: { ...made.run, fence: 1 } })),
   })),
+  mutant("createRun forgets the parent", "D1: a new run is pending", (driver) => ({
+    createRun: (run) => driver.createRun({ ...run, parentRunId: null, parentPath: null }),
+  })),
+  mutant("createRun starts at once what is to begin later", "D1: a new run that is to begin", (driver) => ({
+    createRun: (run) => driver.createRun({ ...run, wakeAt: null }),
+  })),
+  mutant("createRuns starts at once what is to begin later", "D1: a new run that is to begin", (driver) => ({
+    createRuns: (runs) => driver.createRuns(runs.map((run) => ({ ...run, wakeAt: null }))),
+  })),
   mutant("createRun overwrites an existing run", "D1: creating a run again", (driver) => {
     const inputs = new Map<string, string | null>()
     const view = (row: RunRow): RunRow => ({ ...row, input: inputs.get(keyOf(row)) ?? row.input })

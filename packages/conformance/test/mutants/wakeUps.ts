@@ -27,6 +27,8 @@ const unparked = "D18: a parked run that one connection unparks"
 const answered = "D18: a parked run that one connection answers"
 const sent = "D18: a run that waits and is sent"
 const canceled = "D18: a run that sleeps and is to be canceled"
+const decided = "D18: a run in review that is decided"
+const childEnded = "D18: a parent that waits"
 const released = "D18: a worker that gives up"
 const nothing = "D18: nothing is heard"
 const dies = "D18: a start or an unpark that dies"
@@ -48,6 +50,31 @@ export const wakeUpMutants: ReadonlyArray<WakeUpMutant> = [
   { fault: "a signal is told to nobody", caughtBy: sent, calls: lost("send") },
   { fault: "a signal is told before it is committed", caughtBy: sent, calls: early("send") },
   { fault: "a cancel is told to nobody", caughtBy: canceled, calls: lost("requestCancel") },
+  { fault: "a decision is told to nobody", caughtBy: decided, calls: lost("decideWait") },
+  { fault: "a decision is told before it is committed", caughtBy: decided, calls: early("decideWait") },
+  { fault: "a resumed run is told to nobody", caughtBy: "D18: a paused run that is resumed", calls: lost("setPaused") },
+  {
+    fault: "a reopened run is told to nobody",
+    caughtBy: "D18: a failed run that is reopened",
+    calls: lost("reopenRun"),
+  },
+  { fault: "a fork is told to nobody", caughtBy: "D18: a fork is heard of", calls: lost("forkRun") },
+  { fault: "a fork is told before it is committed", caughtBy: "D18: a fork is heard of", calls: early("forkRun") },
+  {
+    fault: "the run of a schedule is told to nobody",
+    caughtBy: "D18: the run of a schedule",
+    calls: lost("fireSchedule"),
+  },
+  { fault: "the end of a child is told to nobody", caughtBy: childEnded, calls: lost("commit") },
+  { fault: "the end of a child is told before it is committed", caughtBy: childEnded, calls: early("commit") },
+  {
+    fault: "a start that is to begin later, and a decision of a run that runs, are told",
+    caughtBy: nothing,
+    calls: {
+      ...toldInTime,
+      telling: (call, made, tell, act) => toldInTime.telling(call, act === "decideWait" ? () => true : made, tell, act),
+    },
+  },
   { fault: "a release is told to nobody", caughtBy: released, calls: lost("releaseWorker") },
   { fault: "a release is told before it is committed", caughtBy: released, calls: early("releaseWorker") },
   {

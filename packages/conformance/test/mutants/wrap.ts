@@ -135,8 +135,15 @@ export const rename = (driver: CheckpointDriver, over: Partial<Names>): Checkpoi
           steps: commit.steps.map(atPath),
           effects: commit.effects.map(atPath),
           attempts: commit.attempts.map(atPath),
+          waits: commit.waits.map(atPath),
+          closes: commit.closes.map(name.path),
         })),
       ),
+    loadSteps: (query) => driver.loadSteps(place(query)),
+    loadHistory: (query) => driver.loadHistory(place(query)),
+    loadWaits: (namespace, runId) => driver.loadWaits(name.namespace(namespace), name.runId(runId)),
+    decideWait: (decision) => driver.decideWait(atPath(place(decision))),
+    expireWait: (lease, path) => driver.expireWait(place(lease), name.path(path)),
     recordOutcome: (outcome) => driver.recordOutcome(atPath(place(outcome))),
     findEffect: (key) => driver.findEffect(atPath(place(key))),
     beat: (workerId, leaseMs) => driver.beat(name.worker(workerId), leaseMs),
@@ -147,6 +154,10 @@ export const rename = (driver: CheckpointDriver, over: Partial<Names>): Checkpoi
     loadSignals: (namespace, runId, names) => driver.loadSignals(name.namespace(namespace), name.runId(runId), names),
     requestCancel: (namespace, runId, reason) =>
       driver.requestCancel(name.namespace(namespace), name.runId(runId), reason),
+    setPaused: (namespace, runId, paused) => driver.setPaused(name.namespace(namespace), name.runId(runId), paused),
+    reopenRun: (reopen) => driver.reopenRun(atPath(place(reopen))),
+    forkRun: (fork) => driver.forkRun({ ...fork, run: place(fork.run), from: name.runId(fork.from) }),
+    loadPerformed: (namespace, runId) => driver.loadPerformed(name.namespace(namespace), name.runId(runId)),
   }
 }
 

@@ -14,9 +14,10 @@
  * - **D5** The commits of one batch concern different runs and are independent: a refused one does not touch the others.
  * - **D6** `claim` is compare-and-set: of any number of claimers one gets a run. Each claim raises `fence` by one and sets
  *   the claimer's token.
- * - **D7** Only these are claimed: `pending` runs; `sleeping` and `waiting` ones whose `wakeAt` has come; `running` ones
- *   that nobody holds or whose owner's lease has ended. Never the run of a live owner, never a workflow or version that
- *   was not asked for, never a run of another namespace.
+ * - **D7** Only these are claimed: `pending` runs; those in `sleeping`, `waiting` or `review` whose `wakeAt` has come;
+ *   `running` ones that nobody holds or whose owner's lease has ended. Never the run of a live owner, never one with a
+ *   `pausedAt`, never a workflow or version that was not asked for, never a run of another namespace. Of what is due a higher
+ *   `priority` comes first, then what has been due longest.
  * - **D8** All times are the store's clock, read when the statement runs, in whole milliseconds; parts of one are rounded
  *   up. A worker whose own lease has ended claims nothing until it beats again. The last beat says until when a lease
  *   lasts, also where that is sooner.
@@ -24,8 +25,11 @@
  *   the first writer wins.
  * - **D10** Text comes back unit for unit: ids, paths and payloads with any character that the contract lets through.
  *   Equality is exact: no case folding, no trimming, no Unicode normalisation, no wildcards.
- * - **D11** `load` returns the run and its steps in order of `seq`, read at one instant. `loadOpen` returns the effects and
- *   attempts of exactly the paths that it is asked for, in order of generation and attempt: what is done is not read.
+ * - **D11** `load` returns the run and the steps of scope `""` in order of `seq`, read at one instant. `loadSteps` returns the
+ *   steps of exactly the scopes that it is asked for, or those of any scope that have an idempotency key, in order of `seq` and,
+ *   where that is the same, of path; page after page each step comes once. `loadOpen` returns the effects and attempts of
+ *   exactly the paths that it is asked for, in order of generation and attempt. What is not asked for is not read: that a run
+ *   has more of it costs nothing.
  * - **D12** `releaseWorker` gives up exactly the runs that the worker holds (owner and claim token become null), and ends
  *   its lease. Neither `seq` nor `fence` moves. A run that was running becomes `pending`, and its `previousUntil` now: an
  *   operation that was cut off may still be under way. Any other keeps its status and `previousUntil`.
@@ -37,10 +41,11 @@
  * - **D17** A settled effect (any state but `intended`) is never changed, by no commit and no `recordOutcome`: the rest of
  *   such a commit goes through.
  * - **D18** With the capability `notify`, each act by which runs become claimable at once, by any process, calls the listeners
- *   of `onWakeUp` once, and no earlier than a claim can find the runs: a `createRun` that created, an `unpark` or `answer`
- *   that succeeded, a `send` or `requestCancel` that ended a run's wait, a `releaseWorker` that gave up a running run. Nothing
- *   else does, and no call that failed. What is called while a connection is down is lost; the listeners are called once when
- *   it is back.
+ *   of `onWakeUp` once, and no earlier than a claim can find the runs: a `createRun` that created one which is not to begin
+ *   later, an `unpark` or `answer` that succeeded, a `send`, `requestCancel` or `decideWait` that ended a run's wait or pause, a `commit`
+ *   that ended a parent's, a `releaseWorker` that gave up a running run, a `setPaused` that resumed a pending one, a `reopenRun`
+ *   that succeeded, a `forkRun` that created one which is not to begin later, a `fireSchedule` that created one. Nothing else
+ *   does, and no call that failed. What is called while a connection is down is lost; the listeners are called once when it is back.
  * - **D19** `answer` settles an effect that is still `intended`, of a run that is in review at the named `seq`; it adds the
  *   attempt, if one is given, and unparks the run as `unpark` does: all of it or none. The first answer wins; one that is
  *   refused changes nothing.
@@ -62,12 +67,54 @@
  * - **D24** `loadSignals` gives the signals of the given names that nobody has consumed, in order of position, with the
  *   `inbox` of the same instant. A commit that consumes one takes it, together with everything else that it writes, and only
  *   if nobody has; it is not given again, and its id stays known.
- * - **D25** `requestCancel` marks a run once: the first time and reason stay. It adds one to `inbox`. A run that waits, sleeps or
+ * - **D25** `requestCancel` marks a run once: the first time and reason stay. It adds one to `inbox`, and ends a pause. A run that waits, sleeps or
  *   is in review becomes `pending`, without `parked`, and its `previousUntil` now: an operation that it was waiting for may
  *   still be under way. One in review is taken up as by `unpark` (D16). Any other keeps its status and `updatedAt`; neither `seq`
  *   nor `fence` moves. A run that is final is left alone.
  * - **D26** `storeId` is one text through every connection, from the day on which the tables were made; another database has
  *   another one.
+ * - **D27** A commit removes the waits at the paths in `closes`, then opens those in `waits`; one that is opened where another one
+ *   stands takes its place, and of several at one path the last counts. `openedAt`, and `wakeAt` where it is a delay, are by the
+ *   store's clock. `loadWaits` gives those that stand, in order of their paths, with the `inbox` of the same instant.
+ * - **D28** `decideWait` writes a decision once, into a review that is open under the given name and whose `wakeAt` has not come by
+ *   the store's clock, of a run that is not final. In the same transaction it adds one to `inbox` and wakes the run as `send`
+ *   does. `expireWait` closes an open wait for the run's owner (D3), and touches nothing else: from then on no decision is
+ *   taken. Of the two exactly one wins, whatever the order, and both are told which. The row stays until a commit closes it.
+ * - **D29** A commit that names a run in `wakesParent` adds one to that run's `inbox` and wakes it as `send` does, in the same
+ *   transaction: each commit of a batch for itself, and also where the parent commits in that batch. A parent that is gone or
+ *   final is left alone. A refused commit tells nobody.
+ * - **D30** `listRuns` gives the runs that fit all of its filters, without what they were given and have put out, newest first
+ *   (by `createdAt`, then by run id, both falling), never more than `limit`. Page after page, each after the last of the one before,
+ *   a run that was there when the first was read comes once, whatever is created meanwhile.
+ * - **D31** `listReviews` gives the reviews of a namespace that are open and whose `wakeAt` has not come by the store's clock, those
+ *   first that were opened first (then by run id and path), each once over all pages; never more than `limit`.
+ * - **D32** `setPaused` marks a run as paused, from the store's now on, and adds one to its `inbox`; or takes the mark away, and
+ *   adds nothing. Neither `seq`, `fence`, `status` nor `updatedAt` moves. What is so already, a run
+ *   that is final, and a pause of one that is to be canceled, is left alone.
+ *   A paused run is not claimed (D7); what arrives for it is kept, and its owner commits as any.
+ * - **D33** `reopenRun` makes a run that has failed at the named `seq` `pending` again: `failure`, `output`, `wakeAt` and a wish to
+ *   cancel or to pause it are gone, and `recoveries` is 0. It adds the attempt in the same transaction. Of several calls one
+ *   succeeds; one that is refused changes nothing. Steps, effects and earlier attempts stay as they are.
+ * - **D34** `forkRun` creates a run (D1) from what another of its namespace has committed: the steps of all scopes whose `seq` is
+ *   less than `beforeSeq`, and of the named paths the effects that succeeded, as the first generation; both otherwise as they are
+ *   (the keys too), the steps with `committedAt` now. Its `seq` is the greatest of the copied ones, or 1, its `planHash` the
+ *   source's, and `forkedFrom` says whose it is. All of it is there at once, or nothing; a run of that id that is there already is not changed, and neither is the
+ *   source. `loadPerformed` gives what of a run has happened outside, or may have, read at one instant: its effects that are
+ *   `intended` or `succeeded`, and the steps that were transactions or children.
+ * - **D35** A claim takes no more than the `limits` of its workflows leave, whoever claims at the same time: of a workflow, in all
+ *   versions, and of one `flowKey` of it no more runs are held than said. Held is a run that is `running` and whose owner's lease
+ *   lasts. What a limit holds back is left as it is, and hides nothing that is due behind it, of its own workflow or another.
+ * - **D36** With a `rate`, no more runs are claimed for the first time (`fence` 0) in any `perMs` milliseconds than said, of the
+ *   workflow or of each key, whoever claims. What has begun is counted in the claim's own transaction, and is remembered for as
+ *   long as it counts, also where its run has ended. A run that was claimed before is not held back by it.
+ * - **D37** `fireSchedule` moves a schedule whose `nextAt` is still the named one, and creates its run (D1), in one transaction: of
+ *   any number of callers one does. With `overlap` `skip`, and the run that it started last not final, it only moves. A run of that
+ *   id that is there already is not changed. `putSchedule` leaves `nextAt` as it is where cron and time zone are the same, and
+ *   `lastAt`, `lastRunId` and `createdAt` always. `nextSchedules` gives those of the named workflows and versions by `nextAt`.
+ * - **D38** `loadHistory` gives what the commits of a run after `after` and up to `through` have left: its steps of all scopes, its
+ *   attempts, and its waits that stand; of each the first `limit` in order of `seq`, which an attempt and a wait have from
+ *   their commit. An attempt that is added beside commits (`answer`, `reopenRun`) has that of the run and one more: the run's
+ *   next commit shows it. What stands before and after that stretch is not read: a page costs the same wherever it begins.
  */
 import type * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -82,8 +129,19 @@ import type {
   RunStatus,
   SignalRecord,
   StepRecord,
+  WaitRecord,
 } from "../model/Records.js"
 import type { Capabilities } from "./Capabilities.js"
+import type {
+  ClaimLimits,
+  FireResult,
+  FireSchedule,
+  NewScheduleRow,
+  NextSchedules,
+  SchedulePage,
+  ScheduleRow,
+} from "./FlowRows.js"
+import type { HistoryQuery, HistoryRows } from "./HistoryRows.js"
 
 /**
  * A run as a row: like `RunRecord`, with `failure` and `parked` as JSON text.
@@ -118,14 +176,26 @@ export interface AttemptRow extends Omit<AttemptRecord, "error"> {
 }
 
 /**
- * A run that does not exist yet. It starts as `pending`, with `seq` 0 and `fence` 0.
+ * A run that does not exist yet. It starts with `seq` 0 and `fence` 0: as `pending`, or as `sleeping` where `wakeAt` says when it
+ * is to begin, by the store's clock.
  *
  * @category rows
  * @since 0.1.0
  */
 export type NewRunRow = Pick<
   RunRow,
-  "namespace" | "runId" | "workflow" | "version" | "planHash" | "input" | "inputHash"
+  | "namespace"
+  | "runId"
+  | "workflow"
+  | "version"
+  | "planHash"
+  | "input"
+  | "inputHash"
+  | "parentRunId"
+  | "parentPath"
+  | "flowKey"
+  | "priority"
+  | "wakeAt"
 >
 
 /**
@@ -141,7 +211,8 @@ export type EffectWrite = Omit<EffectRecord, "intentAt" | "settledAt">
 /**
  * What a commit makes of the run row.
  *
- * *Shape.* `wakeInMs` is a delay from the store's now, null for none: the store turns it into `wakeAt`. `release` gives
+ * *Shape.* `wakeInMs` is a delay from the store's now, null for none: the store turns it into `wakeAt`. A run that is `parked`
+ * for a fault is given none: it is taken up by a person, and not because time has passed (D7). `release` gives
  * the lease up in the same statement. `seenInbox`: the `inbox` up to which the run has been looked at (D23); null where
  * nobody has looked: then the status is set whatever has arrived.
  *
@@ -163,8 +234,10 @@ export interface RunPatch {
  * One commit of one run: the run row and what belongs to it, together or not at all.
  *
  * *Shape.* `base` is the `seq` it builds on, `seq` the one it sets. `retryInMs` of an attempt is a delay from the store's
- * now. Times of records (`committedAt`, `endedAt`) are stamped by the store. `consumes`: the signals that steps of this
- * commit take, each with the path of its step (D24).
+ * now. Times of records (`committedAt`, `endedAt`) are stamped by the store. An attempt and a wait may have a `seq` of their own,
+ * where the commit stands for several: theirs is one of those; that of the commit unless given. `consumes`: the signals that steps of this
+ * commit take, each with the path of its step (D24). `waits` and `closes`: what the run begins to wait for, and the paths of
+ * what it waits for no more (D27). `wakesParent`: the run of the same namespace that is told (D29).
  *
  * @category rows
  * @since 0.1.0
@@ -176,15 +249,97 @@ export interface CommitRows {
   readonly run: RunPatch
   readonly steps: ReadonlyArray<Omit<StepRecord, "committedAt">>
   readonly effects: ReadonlyArray<EffectWrite>
-  readonly attempts: ReadonlyArray<Omit<AttemptRow, "endedAt" | "retryAt"> & { readonly retryInMs: number | null }>
+  readonly attempts: ReadonlyArray<
+    Omit<AttemptRow, "endedAt" | "retryAt"> & { readonly retryInMs: number | null; readonly seq?: number }
+  >
   readonly consumes: ReadonlyArray<{ readonly signalId: string; readonly path: string }>
+  readonly waits: ReadonlyArray<WaitWrite>
+  readonly closes: ReadonlyArray<string>
+  readonly wakesParent: string | null
 }
+
+/**
+ * A wait that is opened.
+ *
+ * *Shape.* `wake`: when it is over by itself: so many milliseconds from the store's now, or at a time of its clock; null for
+ * never.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export type WaitWrite = Pick<WaitRecord, "path" | "kind" | "name" | "data"> & {
+  readonly wake: { readonly inMs: number } | { readonly at: number } | null
+  readonly seq?: number
+}
+
+/**
+ * Which steps are read (D11).
+ *
+ * *Shape.* `scopes`: those of these scopes; null for all that have an idempotency key, in whatever scope. In order of `seq`, then
+ * of `path` as the store orders text; with `newestFirst` the other way round. `after`: only what comes after that place in the
+ * order; null from the start. `limit`: null for all. Without `withResults` every `result` is null. A page of one scope that ends
+ * in `[`, where turns and items stand, is a look-up in an index of that order.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface StepsQuery {
+  readonly namespace: string
+  readonly runId: string
+  readonly scopes: ReadonlyArray<string> | null
+  readonly newestFirst: boolean
+  readonly after: { readonly seq: number; readonly path: string } | null
+  readonly limit: number | null
+  readonly withResults: boolean
+}
+
+/**
+ * What a run waits for, read at one instant with its `inbox`.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface LoadedWaits {
+  readonly inbox: number
+  readonly waits: ReadonlyArray<WaitRecord>
+}
+
+/**
+ * What a person has decided.
+ *
+ * *Shape.* `name` is that of the wait: a decision for an earlier occurrence names another one. `decision` is JSON.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface DecisionRow {
+  readonly namespace: string
+  readonly runId: string
+  readonly path: string
+  readonly name: string
+  readonly decision: string
+}
+
+/**
+ * What became of a decision.
+ *
+ * *Shape.* `Decided`: written by this call. `AlreadyDecided`: an earlier one stands under that name, and no commit has closed the
+ * wait yet. `Closed`: no such review is open, its time is over, or the run is final. `Missing`: there is no such run.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export type DecideResult =
+  | { readonly _tag: "Decided"; readonly at: number }
+  | { readonly _tag: "AlreadyDecided"; readonly decision: string; readonly at: number }
+  | { readonly _tag: "Closed" }
+  | { readonly _tag: "Missing" }
 
 /**
  * What became of a commit.
  *
- * *Shape.* `Committed`: durable, `at` the store's clock; `status` is the one that was set, or `pending` (D23). `Refused`: nothing was written; `run` is the row that stands
- * against it, or null if there is none.
+ * *Shape.* `Committed`: durable, `at` the store's clock; `status` is the one that was set, or `pending` (D23). `Refused`:
+ * nothing was written; `run` is the row that stands against it, or null if there is none.
  *
  * @category rows
  * @since 0.1.0
@@ -200,7 +355,8 @@ export type CommitResult =
  * What a worker asks to own.
  *
  * *Shape.* `workflows`: names and versions that the worker can run. `runIds`: only these, or null for any. `claimToken`
- * is fresh for each call. At most `limit` runs come back, longest due first.
+ * is fresh for each call. At most `limit` runs come back, longest due first. `limits`: what is taken of the workflow at most
+ * (D35, D36); left out where there are none, and then nothing is counted.
  *
  * @category rows
  * @since 0.1.0
@@ -209,7 +365,7 @@ export interface ClaimRequest {
   readonly namespace: string
   readonly workerId: string
   readonly claimToken: string
-  readonly workflows: ReadonlyArray<{ readonly name: string; readonly version: number }>
+  readonly workflows: ReadonlyArray<{ readonly name: string; readonly version: number; readonly limits?: ClaimLimits }>
   readonly runIds: ReadonlyArray<string> | null
   readonly limit: number
 }
@@ -320,6 +476,115 @@ export type ParkedRow = Pick<RunRow, "namespace" | "runId" | "workflow" | "versi
 }
 
 /**
+ * A page of runs.
+ *
+ * *Shape.* A filter that is null lets everything through; `statuses` and `workflow` are compared exactly. `createdFrom` is the first
+ * time that fits, `createdBefore` the first that does not. `after`: the last run of the page before, null for the first page.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface RunsPage {
+  readonly namespace: string
+  readonly workflow: string | null
+  readonly statuses: ReadonlyArray<RunStatus> | null
+  readonly parentRunId: string | null
+  readonly createdFrom: number | null
+  readonly createdBefore: number | null
+  readonly after: { readonly createdAt: number; readonly runId: string } | null
+  readonly limit: number
+}
+
+/**
+ * A run as it is listed: without its input and output.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export type ListedRow = Omit<RunRow, "input" | "output">
+
+/**
+ * A page of open reviews. `after`: the last one of the page before, null for the first page.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface ReviewsPage {
+  readonly namespace: string
+  readonly after: { readonly openedAt: number; readonly runId: string; readonly path: string } | null
+  readonly limit: number
+}
+
+/**
+ * An open review, with the run that waits for it.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export type ReviewRow = Pick<RunRow, "namespace" | "runId" | "workflow" | "version"> &
+  Pick<WaitRecord, "path" | "name" | "openedAt" | "wakeAt" | "data">
+
+/**
+ * What became of a wish to pause a run, or to let it go on.
+ *
+ * *Shape.* `Done`: by this call. `Known`: it was so already. `Ended`: the run is final. `Missing`: there is no such run.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export type PauseResult = "Done" | "Known" | "Ended" | "Missing"
+
+/**
+ * A failed run that is to be tried again.
+ *
+ * *Shape.* `seq` is that of the run which the caller has seen. `attempt` stands for the retry, at `path` (kind `retried`).
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface ReopenRow {
+  readonly namespace: string
+  readonly runId: string
+  readonly seq: number
+  readonly path: string
+  readonly attempt: Omit<AttemptRow, "path" | "endedAt" | "retryAt">
+}
+
+/**
+ * A run that begins with what another one of its namespace has committed.
+ *
+ * *Shape.* `run`: the new one; its `planHash` is not looked at. `from`: the other one. `effects`: paths of operations whose recorded
+ * results the new run is to find.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface ForkRow {
+  readonly run: NewRunRow
+  readonly from: string
+  readonly beforeSeq: number
+  readonly effects: ReadonlyArray<string>
+}
+
+/**
+ * Something that a run did outside of itself, or may have done.
+ *
+ * *Shape.* `seq`: of its committed step; null where none is. `operation` and `idempotencyKey` are null for what is no operation.
+ * `isKnown`: false for an effect whose outcome is unknown.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface PerformedRow {
+  readonly path: string
+  readonly seq: number | null
+  readonly kind: "operation" | "transaction" | "child"
+  readonly operation: string | null
+  readonly idempotencyKey: string | null
+  readonly isKnown: boolean
+}
+
+/**
  * A run with what it has committed.
  *
  * @category rows
@@ -383,7 +648,7 @@ export interface TransactionLimits {
  * *Errors.* `StoreError` only, with its reason; a driver retries nothing but what its own database asks for (a busy
  * file, a serialisation failure), and never after a commit whose outcome it does not know.
  *
- * *Laws.* D1 to D26, at the head of this file.
+ * *Laws.* D1 to D38, at the head of this file.
  *
  * @category models
  * @since 0.1.0
@@ -429,6 +694,24 @@ export interface CheckpointDriver {
     runId: string,
     paths: ReadonlyArray<string>,
   ) => Effect.Effect<OpenRows, StoreError>
+
+  /** Committed steps of scopes, or those that have performed something (D11). */
+  readonly loadSteps: (query: StepsQuery) => Effect.Effect<ReadonlyArray<StepRecord>, StoreError>
+
+  /** What a stretch of a run's commits has left (D38). */
+  readonly loadHistory: (query: HistoryQuery) => Effect.Effect<HistoryRows, StoreError>
+
+  /** What a run waits for (D27); null if there is no such run. */
+  readonly loadWaits: (namespace: string, runId: string) => Effect.Effect<LoadedWaits | null, StoreError>
+
+  /** Writes a person's decision (D28). */
+  readonly decideWait: (decision: DecisionRow) => Effect.Effect<DecideResult, StoreError>
+
+  /**
+   * Closes a wait unanswered, for the run's owner (D28). What stands then: `expired`, or `decided` if somebody was first; null
+   * where there is no such wait or the lease is another one's.
+   */
+  readonly expireWait: (lease: Lease, path: string) => Effect.Effect<WaitRecord | null, StoreError>
 
   /** Takes ownership of runs that are due (D6, D7, D8, D15). */
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<RunRow>, StoreError>
@@ -490,6 +773,44 @@ export interface CheckpointDriver {
     runId: string,
     reason: string | null,
   ) => Effect.Effect<CancelResult, StoreError>
+
+  /** One page of runs, newest first (D30). */
+  readonly listRuns: (page: RunsPage) => Effect.Effect<ReadonlyArray<ListedRow>, StoreError>
+
+  /** One page of open reviews (D31). */
+  readonly listReviews: (page: ReviewsPage) => Effect.Effect<ReadonlyArray<ReviewRow>, StoreError>
+
+  /** Pauses a run, or lets a paused one go on (D32). */
+  readonly setPaused: (namespace: string, runId: string, paused: boolean) => Effect.Effect<PauseResult, StoreError>
+
+  /** Lets a failed run go on (D33). True if this call did. */
+  readonly reopenRun: (reopen: ReopenRow) => Effect.Effect<boolean, StoreError>
+
+  /** Creates a run from what another one has committed, or returns the one of that id; null if there is no such other (D34). */
+  readonly forkRun: (
+    fork: ForkRow,
+  ) => Effect.Effect<{ readonly created: boolean; readonly run: RunRow } | null, StoreError>
+
+  /** What of a run has happened outside, or may have, in order of path (D34); null if there is no such run. */
+  readonly loadPerformed: (
+    namespace: string,
+    runId: string,
+  ) => Effect.Effect<ReadonlyArray<PerformedRow> | null, StoreError>
+
+  /** Makes a schedule, or gives the one of that id other words (D37). */
+  readonly putSchedule: (schedule: NewScheduleRow) => Effect.Effect<ScheduleRow, StoreError>
+
+  /** Removes a schedule; the runs that it has started go on. False if there is none. */
+  readonly removeSchedule: (namespace: string, scheduleId: string) => Effect.Effect<boolean, StoreError>
+
+  /** One page of schedules, in order of their ids. */
+  readonly listSchedules: (page: SchedulePage) => Effect.Effect<ReadonlyArray<ScheduleRow>, StoreError>
+
+  /** The schedules that are due first, by `nextAt`, whether that has come or not (D37). */
+  readonly nextSchedules: (asked: NextSchedules) => Effect.Effect<ReadonlyArray<ScheduleRow>, StoreError>
+
+  /** Starts a schedule's run, and moves it on (D37). */
+  readonly fireSchedule: (fire: FireSchedule) => Effect.Effect<FireResult, StoreError>
 
   /** Adds a listener for as long as the driver lives (D18). There where the capability `notify` is. */
   readonly onWakeUp?: (listener: () => void) => void

@@ -8,29 +8,46 @@ import type {
   EffectRecord,
   FailureRecord,
   HeldLease,
+  Lease,
   OpenState,
   ParkRecord,
   RunOutcome,
   RunRecord,
   RunState,
+  StepRecord,
+  WaitRecord,
 } from "../model/Records.js"
 import type { Capabilities } from "./Capabilities.js"
+import type { FireResult, FireSchedule, NewScheduleRow, NextSchedules, SchedulePage, ScheduleRow } from "./FlowRows.js"
+import type { History, HistoryQuery } from "./HistoryRows.js"
 import type { LocalSignals } from "./LocalSignals.js"
 import type {
   AnswerRow,
   CancelResult,
   ClaimRequest,
   CommitRows,
+  DecideResult,
+  DecisionRow,
   EffectWrite,
+  ForkRow,
+  ListedRow,
   LoadedSignals,
+  LoadedWaits,
   NewRunRow,
   NewSignalRow,
   OutcomeRow,
   ParkedPage,
   ParkedRow,
+  PauseResult,
+  PerformedRow,
+  ReopenRow,
+  ReviewRow,
+  ReviewsPage,
   RunKey,
   RunPatch,
+  RunsPage,
   SendResult,
+  StepsQuery,
   TransactionAccess,
   TransactionEnd,
   TransactionLimits,
@@ -44,13 +61,18 @@ export type { RunKey }
  * @category models
  * @since 0.1.0
  */
-export interface Commit extends Pick<CommitRows, "lease" | "base" | "seq" | "steps" | "consumes"> {
+export interface Commit extends Pick<
+  CommitRows,
+  "lease" | "base" | "seq" | "steps" | "consumes" | "waits" | "closes" | "wakesParent"
+> {
   readonly run: Omit<RunPatch, "failure" | "parked"> & {
     readonly failure: FailureRecord | null
     readonly parked: ParkRecord | null
   }
   readonly effects: ReadonlyArray<EffectWrite>
-  readonly attempts: ReadonlyArray<Omit<AttemptRecord, "endedAt" | "retryAt"> & { readonly retryInMs: number | null }>
+  readonly attempts: ReadonlyArray<
+    Omit<AttemptRecord, "endedAt" | "retryAt"> & { readonly retryInMs: number | null; readonly seq?: number }
+  >
 }
 
 /**
@@ -71,6 +93,26 @@ export interface Answer extends Omit<AnswerRow, "attempt"> {
  */
 export interface ParkedRecord extends Omit<ParkedRow, "parked"> {
   readonly parked: ParkRecord
+}
+
+/**
+ * A run as it is listed, typed. `why` holds what is JSON: unreadable, it hides neither the run nor its neighbours.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ListedRecord extends Omit<ListedRow, "failure" | "parked"> {
+  readonly why: Either.Either<Pick<RunRecord, "failure" | "parked">, StoreError>
+}
+
+/**
+ * A failed run that is to be tried again, typed.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Reopen extends Omit<ReopenRow, "attempt"> {
+  readonly attempt: Omit<AttemptRecord, "path" | "endedAt" | "retryAt">
 }
 
 /**
@@ -102,6 +144,11 @@ export interface CheckpointStoreService {
     runId: string,
     paths: ReadonlyArray<string>,
   ) => Effect.Effect<OpenState, StoreError>
+  readonly loadSteps: (query: StepsQuery) => Effect.Effect<ReadonlyArray<StepRecord>, StoreError>
+  readonly loadHistory: (query: HistoryQuery) => Effect.Effect<History, StoreError>
+  readonly loadWaits: (namespace: string, runId: string) => Effect.Effect<LoadedWaits, RunNotFound | StoreError>
+  readonly decideWait: (decision: DecisionRow) => Effect.Effect<DecideResult, StoreError>
+  readonly expireWait: (lease: Lease, path: string) => Effect.Effect<WaitRecord | null, StoreError>
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<RunRecord>, StoreError>
   /** Commits of different runs in one transaction; for each, in their order, the store's clock at it or the refusal. */
   readonly commit: (
@@ -140,6 +187,22 @@ export interface CheckpointStoreService {
     runId: string,
     reason: string | null,
   ) => Effect.Effect<CancelResult, StoreError>
+  readonly listRuns: (page: RunsPage) => Effect.Effect<ReadonlyArray<ListedRecord>, StoreError>
+  readonly listReviews: (page: ReviewsPage) => Effect.Effect<ReadonlyArray<ReviewRow>, StoreError>
+  readonly putSchedule: (schedule: NewScheduleRow) => Effect.Effect<ScheduleRow, StoreError>
+  readonly removeSchedule: (namespace: string, scheduleId: string) => Effect.Effect<boolean, StoreError>
+  readonly listSchedules: (page: SchedulePage) => Effect.Effect<ReadonlyArray<ScheduleRow>, StoreError>
+  readonly nextSchedules: (asked: NextSchedules) => Effect.Effect<ReadonlyArray<ScheduleRow>, StoreError>
+  readonly fireSchedule: (fire: FireSchedule) => Effect.Effect<FireResult, StoreError>
+  readonly setPaused: (namespace: string, runId: string, paused: boolean) => Effect.Effect<PauseResult, StoreError>
+  readonly reopenRun: (reopen: Reopen) => Effect.Effect<boolean, StoreError>
+  readonly forkRun: (
+    fork: ForkRow,
+  ) => Effect.Effect<{ readonly created: boolean; readonly run: RunRecord }, RunNotFound | StoreError>
+  readonly loadPerformed: (
+    namespace: string,
+    runId: string,
+  ) => Effect.Effect<ReadonlyArray<PerformedRow>, RunNotFound | StoreError>
 }
 
 /**

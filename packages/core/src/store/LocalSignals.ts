@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
+import type { RunKey } from "./CheckpointDriver.js"
 
 /**
  * Hears one topic. A signal that comes between two waits is kept, so that nobody sleeps through it.
@@ -31,10 +32,17 @@ export interface LocalSignals {
   readonly underWay: Map<string, { readonly acceptedSeq: number }>
   /** Calls `hear` at each signal, without a fiber that waits; until the function that it gives is called. */
   readonly on: (topic: string, hear: () => void) => () => void
+  /** The same at each commit of one run. */
+  readonly follow: (run: RunKey, hear: () => void) => () => void
+  /** A commit of a run is durable. It costs nothing where nobody follows any run. */
+  readonly committed: (run: RunKey) => void
 }
 
 /** Topic of runs that became ready to be claimed. */
 export const runnable = "runnable"
+
+/** Topic of schedules that were put. */
+export const scheduled = "scheduled"
 
 /** Topic of one run's end. */
 export const ended = (namespace: string, runId: string): string => JSON.stringify([namespace, runId])
@@ -89,32 +97,44 @@ class Ear implements Listener, Hearing {
   }
 }
 
+type Topics = Map<string, Set<Hearing>>
+
+const add = <A extends Hearing>(topics: Topics, topic: string, ear: A): A => {
+  topics.set(topic, (topics.get(topic) ?? new Set()).add(ear))
+  return ear
+}
+
+const remove = (topics: Topics, topic: string, ear: Hearing): void => {
+  const ears = topics.get(topic)
+  ears?.delete(ear)
+  if (ears?.size === 0) topics.delete(topic)
+}
+
+const tell = (topics: Topics, topic: string): void => {
+  // A copy: who hears may stop listening.
+  for (const ear of [...(topics.get(topic) ?? [])]) ear.hear()
+}
+
+const hearing = (topics: Topics, topic: string, hear: () => void): (() => void) => {
+  const ear = add(topics, topic, { hear })
+  return () => remove(topics, topic, ear)
+}
+
 export const makeLocalSignals = (): LocalSignals => {
-  const topics = new Map<string, Set<Hearing>>()
-  const add = <A extends Hearing>(topic: string, ear: A): A => {
-    topics.set(topic, (topics.get(topic) ?? new Set()).add(ear))
-    return ear
-  }
-  const remove = (topic: string, ear: Hearing): void => {
-    const ears = topics.get(topic)
-    ears?.delete(ear)
-    if (ears?.size === 0) topics.delete(topic)
-  }
+  const topics: Topics = new Map()
+  const followed: Topics = new Map()
   return {
     underWay: new Map(),
-    send: (topic) =>
-      Effect.sync(() => {
-        // A copy: who hears may stop listening.
-        for (const ear of [...(topics.get(topic) ?? [])]) ear.hear()
-      }),
+    send: (topic) => Effect.sync(() => tell(topics, topic)),
     listen: (topic) =>
       Effect.acquireRelease(
-        Effect.sync(() => add(topic, new Ear())),
-        (ear) => Effect.sync(() => remove(topic, ear)),
+        Effect.sync(() => add(topics, topic, new Ear())),
+        (ear) => Effect.sync(() => remove(topics, topic, ear)),
       ),
-    on: (topic, hear) => {
-      const ear = add(topic, { hear })
-      return () => remove(topic, ear)
+    on: (topic, hear) => hearing(topics, topic, hear),
+    follow: ({ namespace, runId }, hear) => hearing(followed, ended(namespace, runId), hear),
+    committed: ({ namespace, runId }) => {
+      if (followed.size > 0) tell(followed, ended(namespace, runId))
     },
   }
 }

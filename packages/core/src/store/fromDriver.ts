@@ -7,7 +7,7 @@ import { finalStatuses, type AttemptRecord, type ParkRecord, type RunRecord } fr
 import { StoreWithTransactions } from "../model/StoreWithTransactions.js"
 import type { AttemptRow, CheckpointDriver, CommitResult, CommitRows, RunRow } from "./CheckpointDriver.js"
 import { grouped } from "./internal/grouped.js"
-import { arrived, makeLocalSignals, runnable, type LocalSignals } from "./LocalSignals.js"
+import { arrived, makeLocalSignals, runnable, scheduled, type LocalSignals } from "./LocalSignals.js"
 import { CheckpointStore, type CheckpointStoreService, type Commit } from "./CheckpointStore.js"
 
 class Unreadable {
@@ -45,7 +45,10 @@ const claimedRecord = (row: RunRow): RunRecord => {
   }
 }
 
-const attemptRecord = (row: AttemptRow): AttemptRecord => ({ ...row, error: read("error", row.error) })
+const attemptRecord = <R extends AttemptRow>(row: R): Omit<R, "error"> & Pick<AttemptRecord, "error"> => ({
+  ...row,
+  error: read("error", row.error),
+})
 
 /** Unreadable is an error that names run and column, never an empty value (D14). */
 const readable = <A>(of: string, decode: () => A): Either.Either<A, StoreError> =>
@@ -94,12 +97,23 @@ const committed = (commit: Commit, result: CommitResult): Either.Either<number, 
       Either.left(new LeaseLost(commit.lease))
 }
 
-/** D23: a run that may not wait is claimable at once, and this process is the first to know. */
+/** Something has reached a run: it may be claimable, and its owner, if it has one, is to know. */
+const reached = (signals: LocalSignals, namespace: string, runId: string): Effect.Effect<void> =>
+  Effect.zipRight(signals.send(runnable), signals.send(arrived(namespace, runId)))
+
+/**
+ * Who is to know of a commit in this process at once: whoever follows the run, of a run that may not wait (D23), and of a
+ * parent (D29).
+ */
 const woken = (
   signals: LocalSignals,
-  commit: Commit,
+  { lease, run, wakesParent }: Commit,
   { status }: Extract<CommitResult, { readonly _tag: "Committed" }>,
-): Effect.Effect<void> => (status === commit.run.status ? Effect.void : signals.send(runnable))
+): Effect.Effect<void> => {
+  signals.committed(lease)
+  if (wakesParent !== null) return reached(signals, lease.namespace, wakesParent)
+  return status === run.status ? Effect.void : signals.send(runnable)
+}
 
 /** The part of a store that runs bodies in the database's own transactions; empty where the driver has none. */
 const transactions = (
@@ -171,6 +185,18 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
       Effect.flatMap(driver.loadOpen(namespace, runId, paths), (rows) =>
         decoded(`run '${runId}'`, () => ({ ...rows, attempts: rows.attempts.map(attemptRecord) })),
       ),
+    loadSteps: driver.loadSteps,
+    loadHistory: (query) =>
+      Effect.flatMap(driver.loadHistory(query), (rows) =>
+        decoded(`run '${query.runId}'`, () => ({ ...rows, attempts: rows.attempts.map(attemptRecord) })),
+      ),
+    loadWaits: (namespace, runId) =>
+      Effect.flatMap(driver.loadWaits(namespace, runId), (loaded) => found(namespace, runId, loaded)),
+    decideWait: (decision) =>
+      Effect.tap(driver.decideWait(decision), ({ _tag }) =>
+        _tag === "Decided" ? reached(signals, decision.namespace, decision.runId) : Effect.void,
+      ),
+    expireWait: driver.expireWait,
     claim: (request) => Effect.map(driver.claim(request), (rows) => rows.map(claimedRecord)),
     commit: (batch) =>
       // Encoded before the driver begins its transaction: a transaction holds I/O only.
@@ -202,15 +228,62 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
         ),
       ),
     send: (signal) =>
-      Effect.tap(driver.send(signal), ({ _tag }) => (_tag === "Sent" ? signals.send(runnable) : Effect.void)),
+      Effect.tap(driver.send(signal), ({ _tag }) =>
+        _tag === "Sent" ? reached(signals, signal.namespace, signal.runId) : Effect.void,
+      ),
     loadSignals: (namespace, runId, names) =>
       Effect.flatMap(driver.loadSignals(namespace, runId, names), (loaded) => found(namespace, runId, loaded)),
     requestCancel: (namespace, runId, reason) =>
       Effect.tap(driver.requestCancel(namespace, runId, reason), (result) =>
-        result === "Requested"
-          ? Effect.zipRight(signals.send(runnable), signals.send(arrived(namespace, runId)))
-          : Effect.void,
+        result === "Requested" ? reached(signals, namespace, runId) : Effect.void,
       ),
+    listRuns: (page) =>
+      Effect.map(driver.listRuns(page), (rows) =>
+        rows.map(({ failure, parked, ...row }) => ({
+          ...row,
+          why: readable(`run '${row.runId}'`, () => {
+            const why = runRecord({ failure, parked })
+            return { failure: why.failure, parked: why.parked }
+          }),
+        })),
+      ),
+    listReviews: driver.listReviews,
+    // The worker beside it looks at the times anew.
+    putSchedule: (schedule) => Effect.zipLeft(driver.putSchedule(schedule), signals.send(scheduled)),
+    removeSchedule: driver.removeSchedule,
+    listSchedules: driver.listSchedules,
+    nextSchedules: driver.nextSchedules,
+    fireSchedule: (fire) =>
+      Effect.tap(driver.fireSchedule(fire), (result) =>
+        result._tag === "Fired" && result.created ? signals.send(runnable) : Effect.void,
+      ),
+    setPaused: (namespace, runId, paused) =>
+      Effect.tap(driver.setPaused(namespace, runId, paused), (result) =>
+        // Its owner is to know of either: it lets go, or goes on.
+        result !== "Done"
+          ? Effect.void
+          : paused
+            ? signals.send(arrived(namespace, runId))
+            : reached(signals, namespace, runId),
+      ),
+    reopenRun: ({ attempt, ...reopen }) =>
+      Effect.tap(
+        driver.reopenRun({ ...reopen, attempt: { ...attempt, error: JSON.stringify(attempt.error) } }),
+        (done) => (done ? signals.send(runnable) : Effect.void),
+      ),
+    forkRun: (fork) =>
+      driver.forkRun(fork).pipe(
+        Effect.flatMap((result) => found(fork.run.namespace, fork.from, result)),
+        Effect.tap(() => signals.send(runnable)),
+        Effect.flatMap(({ created, run }) =>
+          Effect.map(
+            decoded(`run '${run.runId}'`, () => runRecord(run)),
+            (record) => ({ created, run: record }),
+          ),
+        ),
+      ),
+    loadPerformed: (namespace, runId) =>
+      Effect.flatMap(driver.loadPerformed(namespace, runId), (loaded) => found(namespace, runId, loaded)),
     ...transactions(driver, signals),
   }
 }

@@ -99,6 +99,43 @@ describe("fromDriver", () => {
       }).pipe(Effect.scoped),
   )
 
+  it.effect("wakes who waits for runs, and a run's owner, where a decision came or a child has ended (D28, D29)", () =>
+    Effect.gen(function* () {
+      const store = fromDriver(yield* MemoryDriver.make())
+      const { namespace, runId } = newRun
+      const review = { path: "approve", kind: "review", name: "id", data: null, wake: null } as const
+      const commit = firstStep(yield* claimed(store))
+      yield* store.commit([{ ...commit, waits: [review] }])
+      const ear = yield* store.signals.listen("runnable")
+      const heard = ear.wait(0)
+      let told: Array<string> = []
+      for (const run of [runId, "parent"]) store.signals.on(arrived(namespace, run), () => told.push(run))
+      const hears = Effect.gen(function* () {
+        const all = [...told, ...((yield* heard) ? ["runnable"] : [])]
+        told = []
+        return all
+      })
+      const decision = { namespace, runId, path: "approve", name: "id", decision: "1" }
+      expect((yield* store.decideWait({ ...decision, name: "another" }))._tag).toBe("Closed")
+      expect(yield* hears).toEqual([])
+      expect((yield* store.decideWait(decision))._tag).toBe("Decided")
+      expect(yield* hears).toEqual([runId, "runnable"])
+      expect((yield* store.decideWait(decision))._tag).toBe("AlreadyDecided")
+      expect(yield* hears).toEqual([])
+      expect((yield* store.expireWait(commit.lease, "approve"))?.state).toBe("decided")
+      yield* store.createRun({ ...newRun, runId: "parent" })
+      const end = { ...commit, base: 1, seq: 2, steps: [], wakesParent: "parent" }
+      yield* store.commit([{ ...end, base: 0 }])
+      expect(yield* hears).toEqual([])
+      yield* store.commit([end])
+      expect(yield* hears).toEqual(["parent", "runnable"])
+      expect(yield* store.loadWaits(namespace, "parent")).toEqual({ inbox: 1, waits: [] })
+      expect(yield* Effect.flip(store.loadWaits(namespace, "nobody"))).toMatchObject({ _tag: "RunNotFound" })
+      const scopes = { namespace, runId, scopes: [""], newestFirst: false, after: null, limit: null, withResults: true }
+      expect(yield* store.loadSteps(scopes)).toEqual((yield* store.load(namespace, runId)).steps)
+    }).pipe(Effect.scoped),
+  )
+
   it.effect("says Corrupt, with run and column, where a column holds no JSON", () =>
     Effect.gen(function* () {
       const driver = yield* MemoryDriver.make()

@@ -10,6 +10,11 @@ export const newRun: NewRunRow = {
   planHash: "plan",
   input: '{"cents":1}',
   inputHash: "input",
+  parentRunId: null,
+  parentPath: null,
+  flowKey: null,
+  priority: 0,
+  wakeAt: null,
 }
 
 /** Creates the run and claims it. */
@@ -43,7 +48,18 @@ export const firstStep = (lease: Lease): Commit => ({
     release: false,
     seenInbox: null,
   },
-  steps: [{ path: "extract", seq: 1, result: "1", effect: "none", idempotencyKey: null, attempts: 1, durationMs: 3 }],
+  steps: [
+    {
+      path: "extract",
+      scope: "",
+      seq: 1,
+      result: "1",
+      effect: "none",
+      idempotencyKey: null,
+      attempts: 1,
+      durationMs: 3,
+    },
+  ],
   effects: [],
   attempts: [
     {
@@ -56,4 +72,7 @@ export const firstStep = (lease: Lease): Commit => ({
     },
   ],
   consumes: [],
+  waits: [],
+  closes: [],
+  wakesParent: null,
 })

@@ -51,6 +51,9 @@ export const postgresDialect = (schema: string, lockMs = defaultLockMs): Dialect
     select: (column, type) => (type === "json" ? `${column}::text` : column),
     lockPicked: "for update of run skip locked",
     lockRows: "for update",
+    // Of this schema: another one's claims have locks of their own, unless two texts meet in 64 bits, and then one waits.
+    lockName: (name) =>
+      `pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(${quoteLiteral(schema)} || ':' || ${name}, 0))`,
     looksBeforeClaim: true,
     commitsAtOnce: true,
     // For this transaction, which is the statement: it holds through a pooler, and no session keeps it.

@@ -10,6 +10,11 @@ export const newRun = (runId: string): NewRunRow => ({
   planHash: "plan",
   input: '{"text":"…"}',
   inputHash: "input",
+  parentRunId: null,
+  parentPath: null,
+  flowKey: null,
+  priority: 0,
+  wakeAt: null,
 })
 
 export const claimOf = (workerId: string, over: Partial<ClaimRequest> = {}): ClaimRequest => ({
@@ -48,6 +53,7 @@ export const stepCommit = (lease: Lease, base: number, run: Partial<CommitRows["
   steps: [
     {
       path: `step-${base + 1}`,
+      scope: "",
       seq: base + 1,
       result: `{"turn":${base + 1}}`,
       effect: "none",
@@ -59,6 +65,9 @@ export const stepCommit = (lease: Lease, base: number, run: Partial<CommitRows["
   effects: [],
   attempts: [],
   consumes: [],
+  waits: [],
+  closes: [],
+  wakesParent: null,
 })
 
 /** New runs that a worker owns. */

@@ -37,8 +37,9 @@ export const answers = (dialect: Dialect, database: Database) => {
       const { attempt: number, error, kind, output } = given.attempt
       const row = yield* attempt(() => {
         const { updatedAt } = readRow<Pick<RunRow, "updatedAt">>(operation, answeredColumns, unparked[0] ?? {})
-        const { namespace, path, runId } = given
-        return [namespace, runId, path, whole(operation, "attempt", number), kind, null, updatedAt, error, output]
+        const { namespace, path, runId, seq } = given
+        const order = [whole(operation, "attempt", number), whole(operation, "seq", seq) + 1]
+        return [namespace, runId, path, ...order, kind, null, updatedAt, error, output]
       })
       yield* session.run(upsertAttempts([row]))
       return true

@@ -7,6 +7,7 @@ import { attempt, keyOf, readAll } from "../readRow.js"
 import { inBatches, type Bound } from "../Statement.js"
 import { claimStatements, dueColumns } from "../statements/claim.js"
 import { runTable } from "../tables.js"
+import { isLimited, limitedClaims } from "./limitedClaims.js"
 
 interface Due {
   readonly namespace: string
@@ -38,9 +39,12 @@ export const claims = (dialect: Dialect, database: Database) => {
       )
     })
 
+  const claimLimited = limitedClaims(dialect, database, take)
+
   const claim: CheckpointDriver["claim"] = (request) => {
     const { limit, runIds, workflows } = request
     if (limit < 1 || workflows.length === 0 || runIds?.length === 0) return Effect.succeed([])
+    if (isLimited(request)) return claimLimited(request)
     const pick = statements.pick(request)
     const claiming = database.transaction(operation, "usual", (session) =>
       Effect.gen(function* () {

@@ -21,12 +21,15 @@ import {
 } from "../statements/commit.js"
 import { commitAtOnce } from "../statements/commitAtOnce.js"
 import { runStatements, standingColumns } from "../statements/runs.js"
+import { closedRows, parentRows, parentStatements, waitRows } from "../statements/waits.js"
 import type { CommitIn } from "./transactions.js"
 
 /** What the guarding update gives back of a run. */
 type Hit = Pick<RunRow, "updatedAt" | "status">
 
 type Standing = Extract<CommitResult, { readonly _tag: "Refused" }>["run"]
+
+const wakesParent = (commit: CommitRows): boolean => commit.wakesParent !== null
 
 /** The keys of a batch, each once. A run that stands in it twice would be written in no known order. */
 const keysOf = (batch: ReadonlyArray<CommitRows>): ReadonlyArray<string> => {
@@ -45,6 +48,7 @@ export const commits = (dialect: Dialect, database: Database) => {
   const statements = commitStatements(dialect)
   const together = commitAtOnce(dialect)
   const standing = runStatements(dialect).standing
+  const parents = parentStatements(dialect)
   const operation = "commit"
 
   const runAll = (
@@ -61,20 +65,25 @@ export const commits = (dialect: Dialect, database: Database) => {
     )
   }
 
+  /** D29: after the commits, so that a parent that stands in the same batch is woken as they have left it. */
+  const wakeParents = (session: Session, committed: ReadonlyArray<CommitRows>) =>
+    runAll(session, parentRows(committed), parents.wake)
+
   /** What belongs to the runs whose row was updated; the others write nothing (D2, D3). */
   const writeRecords = (session: Session, hit: ReadonlyArray<readonly [CommitRows, number]>) =>
     Effect.gen(function* () {
       const steps = yield* attempt(() => hit.flatMap(([commit, at]) => stepRows(commit, at)))
       const effects = yield* attempt(() => hit.flatMap(([commit, at]) => effectRows(commit, at)))
       const attempts = yield* attempt(() => hit.flatMap(([commit, at]) => attemptRows(commit, at)))
+      const waits = yield* attempt(() => hit.flatMap(([commit, at]) => waitRows(commit, at)))
+      const commits = hit.map(([commit]) => commit)
       yield* runAll(session, steps, statements.insertSteps)
       yield* runAll(session, effects, statements.upsertEffects)
       yield* runAll(session, attempts, statements.upsertAttempts)
-      yield* runAll(
-        session,
-        hit.flatMap(([commit]) => consumedRows(commit)),
-        statements.consume,
-      )
+      yield* runAll(session, commits.flatMap(consumedRows), statements.consume)
+      yield* runAll(session, commits.flatMap(closedRows), statements.closeWaits)
+      yield* runAll(session, waits, statements.openWaits)
+      yield* wakeParents(session, commits)
     })
 
   const standingOf = (session: Session, refused: ReadonlyArray<CommitRows>) =>
@@ -141,10 +150,29 @@ export const commits = (dialect: Dialect, database: Database) => {
       ([keys, guards]) => database.transaction(operation, "usual", (session) => within(session, batch, keys, guards)),
     )
 
+  /** The statement of a batch that wakes parents, between the locks of all that it writes and their wake-up. */
+  const togetherWaking = (
+    session: Session,
+    batch: ReadonlyArray<CommitRows>,
+    keys: ReadonlyArray<string>,
+    statement: Statement,
+  ) =>
+    Effect.gen(function* () {
+      if (parents.lock !== null) yield* session.run(parents.lock(batch))
+      const hits = yield* committedOf(yield* session.run(statement))
+      yield* wakeParents(
+        session,
+        batch.filter((_, index) => hits.has(keys[index]!)),
+      )
+      return hits
+    })
+
   const atOnce: CheckpointDriver["commit"] = (batch) =>
     Effect.gen(function* () {
       const [keys, statement] = yield* attempt(() => [keysOf(batch), together(batch)] as const)
-      const hits = yield* committedOf(yield* database.write(operation, statement))
+      const hits = yield* batch.some(wakesParent)
+        ? database.transaction(operation, "usual", (session) => togetherWaking(session, batch, keys, statement))
+        : Effect.flatMap(database.write(operation, statement), committedOf)
       const refused = batch.filter((_, index) => !hits.has(keys[index]!))
       // Read afterwards: what the statement itself sees of a run that it was refused is the row of before.
       const reading: Session = { run: (statement) => database.query(operation, statement) }
@@ -161,7 +189,9 @@ export const commits = (dialect: Dialect, database: Database) => {
         return (yield* within(session, [rows], [key], [guard]))[0]!
       }
       const statement = yield* attempt(() => together([rows]))
-      const hits = yield* committedOf(yield* session.run(statement))
+      const hits = yield* wakesParent(rows)
+        ? togetherWaking(session, [rows], [key], statement)
+        : Effect.flatMap(session.run(statement), committedOf)
       const against = hits.has(key) ? new Map<string, Row>() : yield* standingOf(session, [rows])
       return (yield* resultsOf([key], hits, against))[0]!
     })

@@ -1,36 +1,20 @@
 /** Signals and the wish to cancel (D22, D24, D25). */
 import type { CancelResult, CheckpointDriver, RunRow, SendResult, SignalRecord, StoreError } from "@cairn/core"
 import * as Effect from "effect/Effect"
-import type { Database, Row, Session } from "../Database.js"
+import type { Database, Row } from "../Database.js"
 import type { Dialect } from "../Dialect.js"
 import { attempt, readAll, readFirst, whole } from "../readRow.js"
 import { inBatches } from "../Statement.js"
-import {
-  heldColumns,
-  inboxColumns,
-  inboxStatements,
-  knownColumns,
-  signalColumns,
-  waitsColumn,
-} from "../statements/inbox.js"
-
-const isFinal = (status: RunRow["status"]): boolean =>
-  status === "completed" || status === "failed" || status === "canceled"
+import { inboxColumns, inboxStatements, knownColumns, signalColumns } from "../statements/inbox.js"
+import { heldRuns, isFinal } from "./heldRuns.js"
 
 const rests = (status: RunRow["status"]): boolean =>
   status === "waiting" || status === "sleeping" || status === "review"
 
-type Held = Pick<RunRow, "status" | "inbox" | "cancelAt"> & { readonly waits: number }
-
 /** What the driver does with what reaches a run. */
 export const inbox = (dialect: Dialect, database: Database) => {
   const statements = inboxStatements(dialect)
-
-  /** The run's row, held until the transaction ends. */
-  const hold = (session: Session, operation: string, namespace: string, runId: string) =>
-    Effect.flatMap(session.run(statements.lock(namespace, runId)), (rows) =>
-      attempt(() => readFirst<Held>(operation, [...heldColumns, waitsColumn], rows)),
-    )
+  const { hold, reach } = heldRuns(dialect)
 
   const send: CheckpointDriver["send"] = (signal) => {
     const { name, namespace, payloadHash, runId, signalId } = signal
@@ -50,7 +34,7 @@ export const inbox = (dialect: Dialect, database: Database) => {
         if (isFinal(run.status)) return { _tag: "Ended", status: run.status } as const
         const position = yield* attempt(() => whole(operation, "position", run.inbox + 1))
         yield* session.run(statements.insertSignal(signal, position))
-        yield* session.run((run.waits === 1 ? statements.countAndWake : statements.count)(namespace, runId))
+        yield* reach(session, run, namespace, runId)
         return { _tag: "Sent", position } as const
       }),
     )
@@ -80,7 +64,9 @@ export const inbox = (dialect: Dialect, database: Database) => {
         if (run === null) return "Missing"
         if (isFinal(run.status)) return "Ended"
         if (run.cancelAt !== null) return "Known"
-        const mark = rests(run.status) ? statements.cancelAndWake : statements.cancel
+        const { cancel, cancelAndTell, cancelAndWake } = statements
+        // One that was paused as it waited for a claim can be claimed from now on.
+        const mark = rests(run.status) ? cancelAndWake : run.pausedAt === null ? cancel : cancelAndTell
         yield* session.run(mark(namespace, runId, reason))
         return "Requested"
       }),

@@ -15,25 +15,27 @@ import type { Database, Row, Session } from "../Database.js"
 import type { Dialect } from "../Dialect.js"
 import { attempt, keyOf, readAll, readFirst, readRow } from "../readRow.js"
 import { inBatches, type Bound, type Statement } from "../Statement.js"
-import { newRunFields, outcomeColumns, runStatements } from "../statements/runs.js"
-import { attemptTable, effectTable, recordColumns, runTable, stepTable, storeTable } from "../tables.js"
+import { newRunRow, outcomeColumns, runStatements } from "../statements/runs.js"
+import { stepsStatement } from "../statements/steps.js"
+import { attemptTable, effectTable, recordColumns, runTable, stepTable, storeTable, withoutSeq } from "../tables.js"
 
 type RunCalls = Pick<
   CheckpointDriver,
-  "storeId" | "now" | "createRun" | "createRuns" | "findRun" | "findRuns" | "load" | "loadOpen" | "unpark"
+  "storeId" | "now" | "createRun" | "createRuns" | "findRun" | "findRuns" | "load" | "loadSteps" | "loadOpen" | "unpark"
 >
 
 /** What the driver does with one run. */
 export const runs = (dialect: Dialect, database: Database): RunCalls => {
   const statements = runStatements(dialect)
+  const stepsOf = stepsStatement(dialect)
   const nothing = (operation: string, runId: string): StoreError =>
     new StoreError({ reason: "Unknown", operation, problem: `run '${runId}' was neither created nor found` })
 
   const createRun: CheckpointDriver["createRun"] = (run) => {
     const operation = `create run '${run.runId}'`
-    const insert = statements.insert([newRunFields.map((field) => run[field as keyof typeof run])])
     return database.transaction(operation, "usual", (session) =>
       Effect.gen(function* () {
+        const insert = yield* attempt(() => statements.insert([newRunRow(run)]))
         const inserted = yield* session.run(insert)
         const rows = inserted.length > 0 ? inserted : yield* session.run(statements.find(run.namespace, run.runId))
         const row = yield* attempt(() => readFirst<RunRow>(operation, runTable.columns, rows))
@@ -44,8 +46,8 @@ export const runs = (dialect: Dialect, database: Database): RunCalls => {
 
   const createAlone = (run: NewRunRow) => {
     const operation = `create run '${run.runId}'`
-    const insert = statements.insert([newRunFields.map((field) => run[field as keyof typeof run])])
     return Effect.gen(function* () {
+      const insert = yield* attempt(() => statements.insert([newRunRow(run)]))
       const inserted = yield* database.write(operation, insert)
       const rows =
         inserted.length > 0 ? inserted : yield* database.query(operation, statements.find(run.namespace, run.runId))
@@ -60,7 +62,6 @@ export const runs = (dialect: Dialect, database: Database): RunCalls => {
     // Reversed: of several of one id the first counts.
     const byKey = new Map(given.toReversed().map((run) => [keyOf(run.namespace, run.runId), run]))
     const sorted = [...byKey].sort(([a], [b]) => (a < b ? -1 : 1))
-    const values = sorted.map(([, run]) => newRunFields.map((field) => run[field as keyof typeof run]))
     const keys = sorted.map(([, run]) => [run.namespace, run.runId])
     const rowsOf = (rows: ReadonlyArray<Row>) =>
       attempt(() => {
@@ -78,6 +79,7 @@ export const runs = (dialect: Dialect, database: Database): RunCalls => {
       )
     const within = (session: Session) =>
       Effect.gen(function* () {
+        const values = yield* attempt(() => sorted.map(([, run]) => newRunRow(run)))
         const created = yield* Effect.flatMap(inParts(session, values, statements.insert), rowsOf)
         const others = keys.filter(([namespace, runId]) => !created.has(keyOf(namespace!, runId!)))
         const found = yield* Effect.flatMap(inParts(session, others, statements.findAll), rowsOf)
@@ -138,6 +140,15 @@ export const runs = (dialect: Dialect, database: Database): RunCalls => {
     )
   }
 
+  const loadSteps: CheckpointDriver["loadSteps"] = (query) => {
+    const operation = `load steps of run '${query.runId}'`
+    if (query.scopes?.length === 0 || (query.limit !== null && query.limit < 1)) return Effect.succeed([])
+    return attempt(() => stepsOf(query)).pipe(
+      Effect.flatMap((statement) => database.query(operation, statement)),
+      Effect.flatMap((rows) => attempt(() => readAll<StepRecord>(operation, recordColumns(stepTable), rows))),
+    )
+  }
+
   const loadOpen: CheckpointDriver["loadOpen"] = (namespace, runId, paths) => {
     const operation = `load what is open of run '${runId}'`
     const batches = inBatches(dialect, [...new Set(paths)])
@@ -152,7 +163,7 @@ export const runs = (dialect: Dialect, database: Database): RunCalls => {
         }
         return yield* attempt((): OpenRows => ({
           effects: readAll<EffectRecord>(operation, recordColumns(effectTable), effects),
-          attempts: readAll<AttemptRow>(operation, recordColumns(attemptTable), attempts),
+          attempts: readAll<AttemptRow>(operation, withoutSeq(recordColumns(attemptTable)), attempts),
         }))
       }),
     )
@@ -176,5 +187,5 @@ export const runs = (dialect: Dialect, database: Database): RunCalls => {
       attempt(() => readRow<{ readonly storeId: string }>("read its id", storeTable.columns, rows[0] ?? {}).storeId),
   )
 
-  return { storeId, now, createRun, createRuns, findRun, findRuns, load, loadOpen, unpark }
+  return { storeId, now, createRun, createRuns, findRun, findRuns, load, loadSteps, loadOpen, unpark }
 }

@@ -7,17 +7,17 @@ import { computed } from "../readRow.js"
 import { overRows, textOf, type Bound, type Place, type Statement } from "../Statement.js"
 import { names, runTable, selectList, type Column } from "../tables.js"
 
-const columnOf = (name: string, type: Column["type"] = "text"): Column => ({ ...computed(name, type), name })
+export const columnOf = (name: string, type: Column["type"] = "text"): Column => ({ ...computed(name, type), name })
 
 const wantedColumns = [columnOf("workflow"), columnOf("version", "integer")]
-const askedColumns = [columnOf("run_id")]
+export const askedColumns = [columnOf("run_id")]
 const pickedKey = [columnOf("given_namespace"), columnOf("given_run_id")]
 
 /** What a look for due runs gives: key, and since when the run could have been claimed. */
 export const dueColumns: ReadonlyArray<Column> = [runTable.columns[0]!, runTable.columns[1]!, computed("since")]
 
 // A number that cannot grow any more would be stored as one that cannot be read: such a run is left alone (D13).
-const countable = "run.fence < 9007199254740991 and run.seq <= 9007199254740991"
+export const countable = "run.fence < 9007199254740991 and run.seq <= 9007199254740991"
 
 export interface DueRequest {
   readonly namespace: string
@@ -27,45 +27,55 @@ export interface DueRequest {
 }
 
 /** SQL over a `run`, its `owner` (left-joined worker) and a `clock`. */
-const conditions = (dialect: Dialect) => ({
+export const conditions = (dialect: Dialect) => ({
   wanted: "(run.workflow, run.version) in (select workflow, version from wanted)",
   // D7: whatever its status, what a live worker holds is that worker's.
   unheld: `(run.lease_owner is null or not exists (
     select 1 from ${dialect.table("worker")} as owner
     where owner.worker_id = run.lease_owner and owner.until > (select at from clock)))`,
-  due: `(run.status in ('pending', 'running')
-    or (run.status in ('sleeping', 'waiting') and run.wake_at <= (select at from clock)))`,
+  due: `run.paused_at is null and (run.status in ('pending', 'running')
+    or (run.status in ('sleeping', 'waiting', 'review') and run.wake_at <= (select at from clock)))`,
   // D15: the moment at which the owner's lease ended.
   ownerUntil: `(select owner.until from ${dialect.table("worker")} as owner where owner.worker_id = run.lease_owner)`,
 })
 
-/** Due runs of a namespace: one walk along an index for each way to be due. */
+/** Each way to be due: one walk along an index of its own, which gives its runs in the order in which they are claimed. */
+export const waysToBeDue = (dialect: Dialect) => {
+  const { ownerUntil, unheld } = conditions(dialect)
+  const hasCome = `run.status in ('sleeping', 'waiting', 'review') and run.wake_at <= (select at from clock)`
+  return [
+    { since: "run.updated_at", due: `run.status = 'pending' and ${unheld}` },
+    // Apart from the few that have a priority: where many come due at once, they are not sorted for each claim.
+    { since: "run.wake_at", due: `${hasCome} and run.priority = 0 and ${unheld}` },
+    { since: "run.wake_at", due: `${hasCome} and run.priority <> 0 and ${unheld}` },
+    { since: `coalesce(${ownerUntil}, run.updated_at)`, due: `run.status = 'running' and ${unheld}` },
+  ]
+}
+
+/** Due runs of a namespace, whichever way they are due. */
 const lookAnywhere = (dialect: Dialect, lock: string) => {
-  const { ownerUntil, unheld, wanted } = conditions(dialect)
-  const run = dialect.table("run")
-  const branch = (place: Place, status: string, since: string, due: string) => `select * from (
-  select run.namespace, run.run_id, ${since} as since, run.created_at
-  from ${run} as run
-  where run.namespace = ${place()} and ${status} and ${due}
+  const { wanted } = conditions(dialect)
+  const ways = waysToBeDue(dialect)
+  const branch = (place: Place, { due, since }: (typeof ways)[number]) => `select * from (
+  select run.namespace, run.run_id, run.priority, ${since} as since, run.created_at
+  from ${dialect.table("run")} as run
+  where run.namespace = ${place()} and ${due} and run.paused_at is null
     and ${wanted} and ${countable}
-  order by since limit ${place()} ${lock}) as branch`
-  const timed = "run.status in ('sleeping', 'waiting')"
-  return overRows(
+  order by run.priority desc, since limit ${place()} ${lock}) as branch`
+  const look = overRows(
     dialect,
     wantedColumns,
     (rows, place) =>
       `with wanted (workflow, version) as (${rows}),
 clock (at) as (select ${dialect.now}),
 due as (
-${branch(place, "run.status = 'pending'", "run.updated_at", unheld)}
-union all
-${branch(place, timed, "run.wake_at", `run.wake_at <= (select at from clock) and ${unheld}`)}
-union all
-${branch(place, "run.status = 'running'", `coalesce(${ownerUntil}, run.updated_at)`, unheld)}
+${ways.map((way) => branch(place, way)).join("\nunion all\n")}
 )
 select due.namespace as "namespace", due.run_id as "runId", due.since as "since"
-from due order by due.since, due.created_at, due.run_id limit ${place()}`,
+from due order by due.priority desc, due.since, due.created_at, due.run_id limit ${place()}`,
   )
+  return ({ limit, namespace, workflows }: DueRequest): Statement =>
+    look(wantedRows(workflows), [...ways.flatMap(() => [namespace, limit]), limit])
 }
 
 /** Due runs among those of given ids: a look-up by key for each. */
@@ -86,7 +96,7 @@ select run.namespace as "namespace", run.run_id as "runId",
     else run.wake_at end as "since"
 from asked join ${dialect.table("run")} as run on run.namespace = ${place()} and run.run_id = asked.run_id
 where ${due} and ${unheld} and ${wanted} and ${countable}
-order by 3, run.created_at, run.run_id limit ${place()} ${lock}`.trimEnd(),
+order by run.priority desc, 3, run.created_at, run.run_id limit ${place()} ${lock}`.trimEnd(),
       )
       texts.set(counts, text)
     }
@@ -150,12 +160,8 @@ export const claimStatements = (dialect: Dialect) => {
   const looking = (lock: string) => {
     const anywhere = lookAnywhere(dialect, lock)
     const among = lookAmong(dialect, lock)
-    return (request: DueRequest): Statement => {
-      const { limit, namespace, runIds, workflows } = request
-      return runIds === null
-        ? anywhere(wantedRows(workflows), [namespace, limit, namespace, limit, namespace, limit, limit])
-        : among(request, runIds)
-    }
+    return (request: DueRequest): Statement =>
+      request.runIds === null ? anywhere(request) : among(request, request.runIds)
   }
   const taking = take(dialect)
   const locking = lockWorkers(dialect)

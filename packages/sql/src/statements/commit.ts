@@ -6,16 +6,11 @@ import type { CommitRows } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
 import { whole, wholeMs } from "../readRow.js"
 import { overRows, type Bound } from "../Statement.js"
-import { attemptTable, effectTable, names, runTable, stepTable, type Column, type Table } from "../tables.js"
+import { attemptTable, effectTable, names, runTable, stepTable, waitTable, type Column, type Table } from "../tables.js"
+import { given } from "./given.js"
+import { closedColumns, closingDelete } from "./waits.js"
 
 const operation = "commit"
-
-export const given = (name: string, type: Column["type"] = "text"): Column => ({
-  name: `given_${name}`,
-  field: name,
-  type,
-  nullable: true,
-})
 
 export const guardColumns = [
   given("namespace"),
@@ -124,6 +119,14 @@ const consume = (dialect: Dialect) =>
 ${consumingUpdate(dialect, "given_signal", "")}`,
   )
 
+const closeWaits = (dialect: Dialect) =>
+  overRows(
+    dialect,
+    closedColumns,
+    (rows) => `with given_close (${names(closedColumns)}) as (${rows})
+${closingDelete(dialect, "given_close")}`,
+  )
+
 const insert = (dialect: Dialect, table: Table, onConflict: string) =>
   overRows(
     dialect,
@@ -145,15 +148,16 @@ export const replacingIntents = `${replacing(effectTable, ["intent_at"])} where 
 /** The step rows of a commit, stamped with the clock of its update. */
 export const stepRows = ({ lease, steps }: CommitRows, at: number): ReadonlyArray<ReadonlyArray<Bound>> =>
   steps.map((step) => [
-    lease.namespace,
-    lease.runId,
-    step.path,
     whole(operation, "seq", step.seq),
-    step.effect,
-    step.idempotencyKey,
     whole(operation, "attempts", step.attempts),
     wholeMs(operation, "durationMs", step.durationMs),
     at,
+    lease.namespace,
+    lease.runId,
+    step.scope,
+    step.path,
+    step.effect,
+    step.idempotencyKey,
     step.result,
   ])
 
@@ -175,12 +179,13 @@ export const effectRows = ({ effects, lease }: CommitRows, at: number): Readonly
     effect.outcome,
   ])
 
-export const attemptRows = ({ attempts, lease }: CommitRows, at: number): ReadonlyArray<ReadonlyArray<Bound>> =>
+export const attemptRows = ({ attempts, lease, seq }: CommitRows, at: number): ReadonlyArray<ReadonlyArray<Bound>> =>
   attempts.map((attempt) => [
     lease.namespace,
     lease.runId,
     attempt.path,
     whole(operation, "attempt", attempt.attempt),
+    whole(operation, "seq", attempt.seq ?? seq),
     attempt.kind,
     attempt.retryInMs === null ? null : at + wholeMs(operation, "retryInMs", attempt.retryInMs),
     at,
@@ -194,4 +199,6 @@ export const commitStatements = (dialect: Dialect) => ({
   upsertEffects: insert(dialect, effectTable, replacingIntents),
   upsertAttempts: insert(dialect, attemptTable, replacing(attemptTable)),
   consume: consume(dialect),
+  closeWaits: closeWaits(dialect),
+  openWaits: insert(dialect, waitTable, replacing(waitTable)),
 })

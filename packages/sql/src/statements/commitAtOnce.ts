@@ -14,8 +14,8 @@ import {
   effectTable,
   names,
   recordColumns,
-  signalTable,
   stepTable,
+  waitTable,
   type Column,
   type Table,
 } from "../tables.js"
@@ -23,21 +23,22 @@ import {
   consumedColumns,
   consumedRows,
   consumingUpdate,
-  given,
   guardColumns,
   guardingUpdate,
   guardRow,
   replacing,
   replacingIntents,
 } from "./commit.js"
+import { given } from "./given.js"
+import { closedColumns, closedRows, closingDelete, openedWaits, wakeOf } from "./waits.js"
 
 const operation = "commit"
 
 type Rows = ReadonlyArray<ReadonlyArray<Bound>>
 
-/** One table's part of the statement: what is bound, and what is written of it once the run's row is `updated`. */
+/** One part of the statement: what is bound, and what is written of it once the run's row is `updated`. */
 interface Part {
-  readonly table: Table
+  readonly name: string
   readonly given: ReadonlyArray<Column>
   readonly write: (dialect: Dialect) => string
   readonly rows: (commit: CommitRows) => Rows
@@ -71,19 +72,20 @@ from given_${table.name} ${joined}${onConflict}`
 const steps = (): Part => {
   const stamped = { committed_at: "updated.updated_at" }
   return {
-    table: stepTable,
+    name: "step",
     given: bound(stepTable, stamped),
     write: inserting(stepTable, stamped, ""),
     rows: ({ lease, steps }) =>
       steps.map((step) => [
         lease.namespace,
         lease.runId,
-        step.path,
         whole(operation, "seq", step.seq),
-        step.effect,
-        step.idempotencyKey,
         whole(operation, "attempts", step.attempts),
         wholeMs(operation, "durationMs", step.durationMs),
+        step.scope,
+        step.path,
+        step.effect,
+        step.idempotencyKey,
         step.result,
       ]),
   }
@@ -110,7 +112,7 @@ const effects = (): Part => {
     settled_at: "case when given_state = 'intended' then null else updated.updated_at end",
   }
   return {
-    table: effectTable,
+    name: "effect",
     given: bound(effectTable, stamped),
     write: inserting(effectTable, stamped, replacingIntents),
     rows: ({ effects, lease }) =>
@@ -134,16 +136,17 @@ const effects = (): Part => {
 const attempts = (): Part => {
   const stamped = { retry_at: "updated.updated_at + given_retry_in_ms", ended_at: "updated.updated_at" }
   return {
-    table: attemptTable,
+    name: "attempt",
     given: bound(attemptTable, stamped, [given("retry_in_ms", "integer")]),
     write: inserting(attemptTable, stamped, replacing(attemptTable)),
-    rows: ({ attempts, lease }) =>
+    rows: ({ attempts, lease, seq }) =>
       [...new Map(attempts.map((attempt) => [JSON.stringify([attempt.path, attempt.attempt]), attempt])).values()].map(
         (attempt) => [
           lease.namespace,
           lease.runId,
           attempt.path,
           whole(operation, "attempt", attempt.attempt),
+          whole(operation, "seq", attempt.seq ?? seq),
           attempt.kind,
           attempt.error,
           attempt.output,
@@ -154,21 +157,50 @@ const attempts = (): Part => {
 }
 
 const signals: Part = {
-  table: signalTable,
+  name: "signal",
   given: consumedColumns,
   write: (dialect) => consumingUpdate(dialect, `given_signal ${joined}`, ""),
   rows: consumedRows,
 }
 
-const writePart = (dialect: Dialect, { given, table, write }: Part, rows: string): string =>
-  `given_${table.name} (${names(given)}) as (${rows}),
-written_${table.name} as (
+const waits = (): Part => {
+  const stamped = {
+    wake_at: "coalesce(updated.updated_at + given_wake_in_ms, given_wake_time)",
+    opened_at: "updated.updated_at",
+    state: "'open'",
+    decided_at: "null",
+    decision: "null",
+  }
+  return {
+    name: "wait",
+    given: bound(waitTable, stamped, [given("wake_in_ms", "integer"), given("wake_time", "integer")]),
+    write: inserting(waitTable, stamped, replacing(waitTable)),
+    rows: ({ lease, seq, waits }) =>
+      openedWaits(waits).map(({ data, kind, name, path, seq: own, wake: opened }) => {
+        const wake = wakeOf(opened)
+        const opens = whole(operation, "seq", own ?? seq)
+        return [lease.namespace, lease.runId, path, opens, kind, name, data, wake.inMs, wake.at]
+      }),
+  }
+}
+
+// What is closed and opened again stands in the other part alone: of one statement one row cannot be both.
+const closes: Part = {
+  name: "close",
+  given: closedColumns,
+  write: (dialect) => closingDelete(dialect, `given_close ${joined}`),
+  rows: closedRows,
+}
+
+const writePart = (dialect: Dialect, { given, name, write }: Part, rows: string): string =>
+  `given_${name} (${names(given)}) as (${rows}),
+written_${name} as (
 ${write(dialect)}
 )`
 
 /** Makes the statement of a batch. Throws a `StoreError` for a number that no column holds. */
 export const commitAtOnce = (dialect: Dialect): ((batch: ReadonlyArray<CommitRows>) => Statement) => {
-  const parts = [steps(), effects(), attempts(), signals]
+  const parts = [steps(), effects(), attempts(), signals, closes, waits()]
   const run = dialect.table("run")
   const limited = dialect.limitLocks === null ? "" : ` from (select ${dialect.limitLocks}) as limited`
   const clock = `clock (at) as (select ${dialect.now}${limited})`
@@ -206,7 +238,7 @@ select namespace as "namespace", run_id as "runId", updated_at as "updatedAt", s
       .map((part) => ({ part, rows: batch.flatMap(part.rows) }))
       .filter(({ rows }) => rows.length > 0)
     const used = written.map(({ part }) => part)
-    const shape = [guards.length === 1 ? "one" : "many", ...used.map(({ table }) => table.name)].join(" ")
+    const shape = [guards.length === 1 ? "one" : "many", ...used.map(({ name }) => name)].join(" ")
     let text = texts.get(shape)
     if (text === undefined) {
       text = write(used, [guards.length, ...written.map(({ rows }) => rows.length)])

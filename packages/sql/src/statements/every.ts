@@ -1,16 +1,38 @@
 /** All statements of the driver in one list, so that a dialect's tests can ask the database how it would run each. */
-import type { CommitRows } from "@cairn/core"
+import type { CommitRows, NewRunRow } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
 import type { Statement } from "../Statement.js"
 import { claimStatements } from "./claim.js"
 import { commitStatements, guardRow } from "./commit.js"
 import { commitAtOnce } from "./commitAtOnce.js"
 import { effectStatements } from "./effects.js"
+import { historyStatements } from "./history.js"
 import { inboxStatements } from "./inbox.js"
+import { lifecycleStatements } from "./lifecycle.js"
+import { limitedClaimStatements } from "./limitedClaim.js"
+import { listingStatements } from "./listings.js"
 import { runStatements } from "./runs.js"
+import { scheduleStatements } from "./schedules.js"
+import { stepsStatement } from "./steps.js"
+import { parentStatements, waitStatements } from "./waits.js"
 import { workerStatements } from "./workers.js"
 
 const lease = { namespace: "n", runId: "r", fence: 1, claimToken: "t" }
+
+const newRun: NewRunRow = {
+  namespace: "n",
+  runId: "r",
+  workflow: "w",
+  version: 1,
+  planHash: "h",
+  input: null,
+  inputHash: "h",
+  parentRunId: null,
+  parentPath: null,
+  flowKey: null,
+  priority: 0,
+  wakeAt: null,
+}
 
 const whole: CommitRows = {
   lease,
@@ -26,7 +48,9 @@ const whole: CommitRows = {
     release: false,
     seenInbox: 0,
   },
-  steps: [{ path: "p", seq: 1, result: "1", effect: "none", idempotencyKey: null, attempts: 1, durationMs: 1 }],
+  steps: [
+    { path: "p", scope: "", seq: 1, result: "1", effect: "none", idempotencyKey: null, attempts: 1, durationMs: 1 },
+  ],
   effects: [
     {
       path: "q",
@@ -43,6 +67,9 @@ const whole: CommitRows = {
   ],
   attempts: [{ path: "q", attempt: 1, kind: "failed", error: "{}", output: null, retryInMs: null }],
   consumes: [{ signalId: "s", path: "p" }],
+  waits: [{ path: "a", kind: "sleep", name: null, data: null, wake: { inMs: 1 } }],
+  closes: ["b"],
+  wakesParent: "parent",
 }
 
 /**
@@ -57,12 +84,44 @@ export const everyStatement = (dialect: Dialect): Readonly<Record<string, Statem
   const effects = effectStatements(dialect)
   const workers = workerStatements(dialect)
   const inbox = inboxStatements(dialect)
+  const steps = stepsStatement(dialect)
+  const waits = waitStatements(dialect)
+  const parents = parentStatements(dialect)
+  const listings = listingStatements(dialect)
+  const lifecycle = lifecycleStatements(dialect)
+  const history = historyStatements(dialect)
+  const limited = limitedClaimStatements(dialect)
+  const schedules = scheduleStatements(dialect)
+  const stretch = { namespace: "n", runId: "r", after: 5, through: 90, limit: 100 }
+  const every = {
+    namespace: "n",
+    workflow: null,
+    statuses: null,
+    parentRunId: null,
+    createdFrom: null,
+    createdBefore: null,
+    after: null,
+    limit: 20,
+  } as const
+  const fork = { run: { ...newRun, runId: "fork" }, from: "r", beforeSeq: 5, effects: [] }
+  const all = { namespace: "n", runId: "r", newestFirst: false, after: null, limit: null, withResults: true }
   const key = { namespace: "n", runId: "r", path: "p", generation: 0 }
   const wanted = { namespace: "n", workflows: [{ name: "w", version: 1 }], limit: 10 }
+  const limits = { running: 1, perKey: 2, rate: { count: 3, perMs: 4, perKey: true } }
+  const withLimits = [{ name: "w", version: 1, limits }]
+  const fire = { namespace: "n", scheduleId: "s", at: 1, lastAt: 1, nextAt: 2, run: newRun }
   const outcome = { idempotencyKey: "k", payloadHash: "h", claimToken: "t", state: "failed", outcome: null } as const
   return {
     "find a run": runs.find("n", "r"),
     "load its steps": runs.steps("n", "r"),
+    "load the newest turn": steps({ ...all, scopes: ["agent["], newestFirst: true, limit: 1 }),
+    "load a page of turns": steps({ ...all, scopes: ["agent["], after: { seq: 5, path: "p" }, limit: 100 }),
+    "load the steps of a turn": steps({ ...all, scopes: ["agent[1]"] }),
+    "load the steps of some turns": steps({ ...all, scopes: ["agent[1]", "agent[2]"] }),
+    "load what was performed": steps({ ...all, scopes: null, newestFirst: true }),
+    "load the steps of a history": history.steps(stretch),
+    "load the attempts of a history": history.attempts(stretch),
+    "load the waits of a history": history.waits(stretch),
     "load the effects of a path": runs.effectsAt("n", "r", ["p"]),
     "load the effects of some paths": runs.effectsAt("n", "r", ["p", "q"]),
     "load the attempts of a path": runs.attemptsAt("n", "r", ["p"]),
@@ -85,7 +144,10 @@ export const everyStatement = (dialect: Dialect): Readonly<Record<string, Statem
       : {
           commit: commitStatements(dialect).update([guardRow(whole)]),
           "consume a signal": commitStatements(dialect).consume([["n", "r", "s", "p"]]),
+          "close a wait": commitStatements(dialect).closeWaits([["n", "r", "p"]]),
         }),
+    ...(parents.lock === null ? {} : { "lock children and parents": parents.lock([whole]) }),
+    "wake parents": parents.wake([["n", "r", 1]]),
     "find an effect": effects.find(key),
     "settle an effect": effects.settle({ ...key, ...outcome }),
     "answer for an effect": effects.answer({ ...key, seq: 1, state: "notPerformed", outcome: null, attempt: null }),
@@ -96,6 +158,44 @@ export const everyStatement = (dialect: Dialect): Readonly<Record<string, Statem
     "count a signal and end a wait": inbox.countAndWake("n", "r"),
     "mark a run as to be canceled": inbox.cancel("n", "r", "why"),
     "mark a run that rests as to be canceled": inbox.cancelAndWake("n", "r", "why"),
+    "list waits": waits.list("n", "r"),
+    "find a wait": waits.find("n", "r", "p"),
+    "decide a wait": waits.decide({ namespace: "n", runId: "r", path: "p", name: "w", decision: "1" }),
+    "expire a wait": waits.expire("n", "r", "p"),
+    "list the newest runs": listings.listRuns(every),
+    "list a page of runs": listings.listRuns({
+      ...every,
+      workflow: "w",
+      statuses: ["failed"],
+      createdFrom: 1,
+      createdBefore: 9,
+      after: { createdAt: 5, runId: "r" },
+    }),
+    "list the children of a run": listings.listRuns({ ...every, parentRunId: "r" }),
+    "list the oldest reviews": listings.listReviews({ namespace: "n", after: null, limit: 20 }),
+    "list a page of reviews": listings.listReviews({
+      namespace: "n",
+      after: { openedAt: 1, runId: "r", path: "p" },
+      limit: 20,
+    }),
+    "pause a run": lifecycle.pause("n", "r"),
+    "resume a paused run": lifecycle.unpause("n", "r"),
+    "reopen a run": lifecycle.reopen("n", "r", 1),
+    "find the source of a fork": lifecycle.source("n", "r"),
+    "copy the steps of a run": lifecycle.copySteps(fork),
+    "copy the effects of some paths": lifecycle.copyEffects(fork, ["p", "q"]),
+    "set the seq of a fork": lifecycle.takeSeq(fork),
+    "load the steps that performed": lifecycle.performed("n", "r"),
+    "load the effects that happened": lifecycle.happened("n", "r"),
+    "look for due runs with limits": limited.look({ ...wanted, workflows: withLimits, runIds: null }, 10),
+    "pick due runs with limits": limited.pick({ ...wanted, workflows: withLimits, runIds: ["r", "s"] }, 10),
+    "forget what began": limited.forgetStarts("n", "w", 1_000),
+    "list schedules": schedules.list({ namespace: "n", after: "s", limit: 20 }),
+    "look for schedules": schedules.next({ namespace: "n", workflows: wanted.workflows, limit: 20 }),
+    "remove a schedule": schedules.remove("n", "s"),
+    "move a schedule": schedules.move(fire),
+    "find what a schedule started last": schedules.statusOf("n", "r"),
+    "note what a schedule started": schedules.started(fire),
     "load signals": inbox.waiting("n", "r", ["s", "t"]),
     "list a worker's leases": workers.leases("w"),
     "give up a worker's runs": workers.giveUp("w"),

@@ -9,7 +9,9 @@ import { overRows, textOf, type Bound, type Statement } from "../Statement.js"
 import { names, recordColumns, runTable, selectList, signalTable } from "../tables.js"
 
 /** What is to be known of a run before anything is sent to it. */
-export const heldColumns = runTable.columns.filter((column) => ["status", "inbox", "cancelAt"].includes(column.field))
+export const heldColumns = runTable.columns.filter((column) =>
+  ["status", "inbox", "cancelAt", "pausedAt", "fence", "claimToken", "leaseOwner"].includes(column.field),
+)
 
 export const inboxColumns = runTable.columns.filter((column) => column.field === "inbox")
 
@@ -45,7 +47,7 @@ set ${sets.join(", ")}
 from clock
 where run.namespace = ${place()} and run.run_id = ${place()}${returning}`
     })
-  const marks = (place: () => string) => ["cancel_at = clock.at", `cancel_reason = ${place()}`]
+  const marks = (place: () => string) => ["cancel_at = clock.at", `cancel_reason = ${place()}`, "paused_at = null"]
   const takesUp = [
     wakes,
     "parked = null",
@@ -56,6 +58,7 @@ where run.namespace = ${place()} and run.run_id = ${place()}${returning}`
     count: update(() => [], ""),
     countAndWake: update(() => [wakes], woken),
     cancel: update(marks, ""),
+    cancelAndTell: update(marks, woken),
     cancelAndWake: update((place) => [...marks(place), ...takesUp], woken),
   }
 }
@@ -114,6 +117,7 @@ order by signal.position`,
     count: of(texts.count),
     countAndWake: of(texts.countAndWake),
     cancel: because(texts.cancel),
+    cancelAndTell: because(texts.cancelAndTell),
     cancelAndWake: because(texts.cancelAndWake),
     waiting: (namespace: string, runId: string, wanted: ReadonlyArray<string>): Statement =>
       waiting(

@@ -1,8 +1,8 @@
 /** A run row is created, looked up, loaded with what belongs to it, and taken out of review. */
-import type { AnswerRow, ParkedPage } from "@cairn/core"
+import type { AnswerRow, NewRunRow, ParkedPage } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
-import { computed, whole } from "../readRow.js"
-import { overRows, textOf, type Statement } from "../Statement.js"
+import { computed, whole, wholeMs } from "../readRow.js"
+import { listOf, overRows, padded, textOf, type Bound, type Statement } from "../Statement.js"
 import {
   attemptTable,
   effectTable,
@@ -12,6 +12,7 @@ import {
   selectList,
   stepTable,
   storeTable,
+  withoutSeq,
   type Table,
 } from "../tables.js"
 
@@ -20,15 +21,30 @@ export const standingColumns = runTable.columns.filter((column) =>
   ["namespace", "runId", "seq", "fence", "claimToken", "status", "updatedAt"].includes(column.field),
 )
 
+const creating = "create a run"
+
 const newRunColumns = runTable.columns.filter((column) =>
-  ["namespace", "runId", "workflow", "version", "planHash", "inputHash", "input"].includes(column.field),
+  [
+    ...["namespace", "runId", "workflow", "version", "planHash", "inputHash", "input"],
+    ...["parentRunId", "parentPath", "flowKey", "priority", "wakeAt"],
+  ].includes(column.field),
 )
 
 /** What a run shows of itself to who waits for it: all but what it was given. */
 export const outcomeColumns = runTable.columns.filter(({ field }) => field !== "input")
 
-/** The fields that `insertRun` binds, in its order. */
-export const newRunFields = newRunColumns.map((column) => column.field)
+/** The row of a new run for its insert. Throws a `StoreError`. */
+export const newRunRow = (run: NewRunRow): ReadonlyArray<Bound> => {
+  const { priority, version, wakeAt } = run
+  const numbers: Readonly<Record<string, number | null>> = {
+    version: whole(creating, "version", version),
+    priority: whole(creating, "priority", priority),
+    wakeAt: wakeAt === null ? null : wholeMs(creating, "wakeAt", wakeAt),
+  }
+  return newRunColumns.map(({ field, type }) =>
+    type === "integer" ? numbers[field]! : run[field as Exclude<keyof NewRunRow, "version" | "priority" | "wakeAt">],
+  )
+}
 
 /** What a parked run shows in a list. */
 export const parkedColumns = runTable.columns
@@ -52,34 +68,39 @@ where run.namespace = ${place()} and run.run_id = ${place()} and run.status = 'r
 
 /** The rows of the given paths of a run, along the primary key: rows of other paths are not touched (D11). */
 const recordsAt = (dialect: Dialect, table: Table) => {
-  const byPaths = overRows(
-    dialect,
-    [{ ...computed("path", "text"), name: "given_path" }],
-    (paths, place) => `select ${selectList(dialect, recordColumns(table), "record")}
+  const texts = new Map<number, string>()
+  const write = (count: number): string =>
+    textOf(
+      dialect,
+      (place) => `select ${selectList(dialect, withoutSeq(recordColumns(table)), "record")}
 from ${dialect.table(table.name)} as record
-where record.path in (${paths}) and record.namespace = ${place()} and record.run_id = ${place()}
+where record.path in (${listOf(place, count)}) and record.namespace = ${place()} and record.run_id = ${place()}
 order by ${table.key.map((column) => `record.${column}`).join(", ")}`,
-  )
-  return (namespace: string, runId: string, paths: ReadonlyArray<string>): Statement =>
-    byPaths(
-      paths.map((path) => [path]),
-      [namespace, runId],
     )
+  return (namespace: string, runId: string, asked: ReadonlyArray<string>): Statement => {
+    const paths = padded(asked)
+    const text = texts.get(paths.length) ?? write(paths.length)
+    texts.set(paths.length, text)
+    return { text, params: [...paths, namespace, runId] }
+  }
 }
 
 export const runStatements = (dialect: Dialect) => {
   const run = dialect.table("run")
   // D18
   const woken = dialect.wake === null ? "" : `, ${dialect.wake} as "woken"`
+  const wokenIfPending =
+    dialect.wake === null ? "" : `, case when status = 'pending' then ${dialect.wake} end as "woken"`
+  const startStatus = "case when given_wake_at is null then 'pending' else 'sleeping' end"
   const given = newRunColumns.map((column) => ({ ...column, name: `given_${column.name}` }))
   const insert = overRows(
     dialect,
     given,
     (rows) => `with given (${names(given)}) as (${rows}), clock (at) as (select ${dialect.now})
 insert into ${run} (${names(newRunColumns)}, status, seq, fence, previous_until, inbox, recoveries, created_at, updated_at)
-select ${names(given)}, 'pending', 0, 0, 0, 0, 0, clock.at, clock.at from given, clock where true
+select ${names(given)}, ${startStatus}, 0, 0, 0, 0, 0, clock.at, clock.at from given, clock where true
 on conflict (namespace, run_id) do nothing
-returning ${selectList(dialect, runTable.columns)}${woken}`,
+returning ${selectList(dialect, runTable.columns)}${wokenIfPending}`,
   )
   const find = textOf(
     dialect,
@@ -90,7 +111,7 @@ returning ${selectList(dialect, runTable.columns)}${woken}`,
   const steps = textOf(
     dialect,
     (place) => `select ${selectList(dialect, recordColumns(stepTable))} from ${dialect.table("step")}
-where namespace = ${place()} and run_id = ${place()} order by seq, path`,
+where namespace = ${place()} and run_id = ${place()} and scope = '' order by seq, path`,
   )
   const unpark = textOf(
     dialect,

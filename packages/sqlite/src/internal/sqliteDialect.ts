@@ -10,6 +10,7 @@ export const sqliteDialect: Dialect = {
   // `text` compares byte for byte where no collation is named.
   types: { text: "text", integer: "integer", json: "text" },
   // Without it a column takes any type, and a text in an integer column would come back as it is.
+  // Not `without rowid`: a key's page holds few results, and one of 1,200 characters would take a page of its own.
   tableOptions: "strict",
   placeholder: () => "?",
   newId: "lower(hex(randomblob(16)))",
@@ -26,6 +27,7 @@ export const sqliteDialect: Dialect = {
   // One writer at a time: the transaction holds the write lock from its beginning.
   lockPicked: "",
   lockRows: null,
+  lockName: null,
   // Idle workers of many processes must not take turns at the write lock only to find nothing.
   looksBeforeClaim: true,
   commitsAtOnce: false,

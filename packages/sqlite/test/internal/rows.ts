@@ -9,6 +9,11 @@ export const newRun = (runId: string): NewRunRow => ({
   planHash: "plan",
   input: '{"text":"…"}',
   inputHash: "input",
+  parentRunId: null,
+  parentPath: null,
+  flowKey: null,
+  priority: 0,
+  wakeAt: null,
 })
 
 export const claimOf = (workerId: string, runIds: ReadonlyArray<string> | null = null): ClaimRequest => ({
@@ -46,6 +51,7 @@ export const stepCommit = (lease: Lease, base: number, run: Partial<CommitRows["
   steps: [
     {
       path: `step-${base + 1}`,
+      scope: "",
       seq: base + 1,
       result: `{"turn":${base + 1}}`,
       effect: "none",
@@ -57,4 +63,7 @@ export const stepCommit = (lease: Lease, base: number, run: Partial<CommitRows["
   effects: [],
   attempts: [],
   consumes: [],
+  waits: [],
+  closes: [],
+  wakesParent: null,
 })

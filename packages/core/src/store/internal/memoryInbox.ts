@@ -15,6 +15,12 @@ import { find, type Data, type StoredRun } from "./memoryData.js"
 const waits = ({ parked, status }: Pick<RunPatch, "status" | "parked">): boolean =>
   status === "waiting" || (status === "review" && parked === null)
 
+/** The row once something has reached its run: one that waits goes on. */
+export const reached = (row: RunRow, now: number): RunRow =>
+  waits(row)
+    ? { ...row, inbox: row.inbox + 1, status: "pending", wakeAt: null, updatedAt: now }
+    : { ...row, inbox: row.inbox + 1 }
+
 export const send = (data: Data, signal: NewSignalRow, now: number): SendResult => {
   const run = find(data, signal.namespace, signal.runId)
   if (run === undefined) return { _tag: "Missing" }
@@ -30,9 +36,7 @@ export const send = (data: Data, signal: NewSignalRow, now: number): SendResult 
     record: { signalId, name, payload, payloadHash, position, sentAt: now },
     consumedBy: null,
   })
-  run.row = waits(row)
-    ? { ...row, inbox: position, status: "pending", wakeAt: null, updatedAt: now }
-    : { ...row, inbox: position }
+  run.row = reached(row, now)
   return { _tag: "Sent", position }
 }
 
@@ -70,7 +74,7 @@ export const requestCancel = (
   const { row } = run
   if (finalStatuses.has(row.status)) return "Ended"
   if (row.cancelAt !== null) return "Known"
-  const marked: RunRow = { ...row, inbox: row.inbox + 1, cancelAt: now, cancelReason: reason }
+  const marked: RunRow = { ...row, inbox: row.inbox + 1, cancelAt: now, cancelReason: reason, pausedAt: null }
   const inReview = row.status === "review"
   run.row =
     row.status === "waiting" || row.status === "sleeping" || inReview
