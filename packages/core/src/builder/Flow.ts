@@ -9,9 +9,10 @@
  * - `S`: what the scope adds to the context, such as `{ state, turn }` or `{ item, key }`.
  * - `E`: failures that a client of the workflow can see: those of its operations, and its declared `failure`.
  * - `R`: what a worker must provide: handlers and services.
- * - `Given`: the workflow's input, as a caller gives it.
+ * - `W`: what holds for the whole workflow: its input as a caller gives it, and its declared failures.
+ * - `Names`: every name that is taken, those that leave no result included.
  */
-import type * as Effect from "effect/Effect"
+import type * as Duration from "effect/Duration"
 import type {
   AnyYield,
   declared,
@@ -21,161 +22,63 @@ import type {
   freshName,
   yieldedNeeds,
 } from "./internal/checks.js"
-import type { AnyEffect, Transaction } from "../dsl/Effects.js"
+import type { AnyEffect } from "../dsl/Effects.js"
 import type { checkJson } from "../dsl/internal/jsonSide.js"
-import type { AnyOperation, External, performs } from "../dsl/Operation.js"
+import type { External, performs } from "../dsl/Operation.js"
 import type { Unvalidated } from "../dsl/Output.js"
-import type { RetryOptions, StepOptions } from "../dsl/StepOptions.js"
-import type { AnySchema, givenOf, typeOf } from "../model/Codec.js"
-import type { optionalNotMarked, undeclaredOperation } from "../model/DiagnosticCode.js"
+import type { StepOptions } from "../dsl/StepOptions.js"
+import type { AnySchema, givenOf, NoSchema, typeOf } from "../model/Codec.js"
+import type { unreachable } from "../model/DiagnosticCode.js"
+import type { RunCanceled, RunFailed } from "../model/Errors.js"
+import type {
+  addedBy,
+  AnyFlow,
+  anyValue,
+  BranchResult,
+  Builds,
+  caseNames,
+  ChildSpec,
+  collected,
+  EarlyEnd,
+  errorOf,
+  errorsOf,
+  failures,
+  ForEachSpec,
+  itemError,
+  itemOf,
+  ItemScope,
+  ItemsResult,
+  LoopSpec,
+  needOf,
+  needsOf,
+  ownOf,
+  ParallelResult,
+  ReviewResult,
+  ReviewSpec,
+  SignalResult,
+  SignalSpec,
+  TagValue,
+  Turned,
+  TurnScope,
+  valueScope,
+} from "./Control.js"
+import type { checkCases, checkChoice, checkEnds, failureFunction, checkVoidEnds } from "./internal/controlChecks.js"
+import type { AnyResult, Outcome, Result, SchemaResult, show, StepContext } from "./Results.js"
+import type { PerformSpec, RunContext, RunFunction } from "./Step.js"
 import type { Workflow } from "./Workflow.js"
 
 /**
- * One result: the name of its step and what later steps see.
- *
- * A scope's results are a union of these, turned into an object only where a function sees them. An intersection of
- * objects would be instantiated member by member at every step of a chain, which makes long workflows slow to check.
+ * What holds for the whole workflow, whatever the scope.
  *
  * @category models
  * @since 0.1.0
  */
-export interface Result<Name extends PropertyKey, A> {
-  readonly name: Name
-  readonly type: A
+export interface Whole<Given, Failure> {
+  readonly given: Given
+  readonly failure: Failure
 }
 
-export interface SchemaResult<Name extends PropertyKey, S extends AnySchema> {
-  readonly name: Name
-  readonly type: typeOf<S>
-}
-
-interface AnyResult {
-  readonly name: PropertyKey
-  readonly type: any
-}
-
-/** The results as functions see them: one object, one property a step. */
-export type show<Rs extends AnyResult> = { readonly [R in Rs as R["name"]]: R["type"] }
-
-/** The results that a fragment asks for, as entries. */
-export type resultsOf<T> = { readonly [K in keyof T]: Result<K, T[K]> }[keyof T]
-
-/**
- * What the functions of a step are given.
- *
- * *Shape.* `results` holds the output of every earlier step under its name. What the scope adds (`state`, `turn`,
- * `item`, `key`, `value`, `outer`) stands beside it.
- *
- * @category models
- * @since 0.1.0
- */
-export type StepContext<I, Rs extends AnyResult, S> = StepInput<I, Rs> & S
-
-export interface StepInput<I, Rs extends AnyResult> {
-  readonly input: I
-  readonly results: { readonly [R in Rs as R["name"]]: R["type"] }
-}
-
-interface RunFunction<Ctx, A, E, R, Y> {
-  (context: Ctx): Returned<A, E, R, Y>
-}
-
-type operationsOf<Fx extends ReadonlyArray<AnyEffect>> = Extract<Fx[number], AnyOperation>
-type payloadOf<Op> = Op extends { readonly perform: (payload: infer P) => any } ? P : never
-type successOf<Op> = Op extends { readonly perform: (payload: any) => Effect.Effect<infer A, any, any> } ? A : never
-
-/** `perform` in promise style, where the step declares an operation. */
-type PerformContext<Name extends string, Fx extends ReadonlyArray<AnyEffect>> = [operationsOf<Fx>] extends [never]
-  ? {}
-  : {
-      /** Promise style. The Effect style is `Op.perform(payload)`. */
-      readonly perform: <Op extends AnyOperation>(
-        operation: Op["name"] extends operationsOf<Fx>["name"] ? Op : undeclaredOperation<Name, Op["name"]>,
-        payload: payloadOf<Op>,
-      ) => Promise<successOf<Op>>
-    }
-
-/** `query` in promise style, where the step declares a transaction. */
-type TransactionContext<Fx extends ReadonlyArray<AnyEffect>> = [Extract<Fx[number], Transaction>] extends [never]
-  ? {}
-  : {
-      /** Promise style: a statement in the transaction that commits this step. */
-      readonly query: <Row = unknown>(text: string, parameters?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<Row>>
-    }
-
-interface SignalContext {
-  /** Aborted when the step is interrupted: its timeout passed, its lease was lost, or the worker stops. */
-  readonly signal: AbortSignal
-}
-
-/** What `run` is given beside input and results. Most steps declare nothing, and share one type. */
-type RunContext<Name extends string, Fx extends ReadonlyArray<AnyEffect>> = Fx extends readonly []
-  ? SignalContext
-  : PerformContext<Name, Fx> & TransactionContext<Fx> & SignalContext
-
-/**
- * The output of a settled operation: its success, or its declared failure as a value to branch on.
- *
- * @category models
- * @since 0.1.0
- */
-export type Outcome<A, E> = { readonly ok: true; readonly value: A } | { readonly ok: false; readonly error: E }
-
-/**
- * What a step's function may return: an Effect, a promise, a generator function's generator, or the value itself.
- *
- * @category models
- * @since 0.1.0
- */
-export type Returned<A, E, R, Y = never> = Effect.Effect<A, E, R> | Promise<A> | Generator<Y, A, any> | A
-
-/**
- * Where nothing could be inferred, `B` is its whole constraint, `undefined` included: then the payload itself is asked
- * for, so that the editor names the wrong field instead of speaking of `optional`.
- */
-type checkPayload<Name extends string, P, B, Optional extends boolean> = undefined extends B
-  ? P | (Optional extends true ? null : never)
-  : null extends B
-    ? null extends P
-      ? unknown
-      : Optional extends true
-        ? unknown
-        : optionalNotMarked<Name>
-    : unknown
-
-/**
- * Options of `.perform`.
- *
- * @category models
- * @since 0.1.0
- */
-export interface PerformSpec<
-  Name extends string,
-  Ctx,
-  P,
-  A,
-  F,
-  B,
-  Optional extends boolean,
-  Settle extends boolean,
-  UP,
-  UN extends string,
-> extends StepOptions<F> {
-  /** Computed from committed results, without effects. With `optional`, null means: not this time; the result is null. */
-  readonly payload: (context: Ctx) => B & checkPayload<Name, P, B, Optional>
-  readonly optional?: Optional
-  /** A declared failure becomes a value, and the run goes on. */
-  readonly settle?: Settle
-  /**
-   * What takes the effect back when the run fails later. Compensations run in reverse order, each a step of its own; one
-   * that fails for good (after 5 retries, unless `retry` says otherwise) parks the run with what is left undone.
-   */
-  readonly compensate?: {
-    readonly operation: External<any, UP, any, any, UN>
-    readonly payload: (context: Ctx & { readonly result: A }) => NoInfer<UP>
-    readonly retry?: RetryOptions
-  }
-}
+type AnyWhole = Whole<any, any>
 
 /**
  * A workflow under construction. It is immutable: each call gives a new one.
@@ -190,7 +93,7 @@ export interface Flow<
   S,
   E,
   R,
-  Given = I,
+  W extends AnyWhole = Whole<I, never>,
   Names extends PropertyKey = Outer["name"],
 > {
   /**
@@ -215,7 +118,7 @@ export interface Flow<
     } & StepOptions,
     run: checkRun<Name, Fx, R2 | yieldedNeeds<Y>> &
       RunFunction<StepContext<I, Outer | Own, S> & RunContext<Name, Fx>, A, E2, R2, Y>,
-  ): Flow<I, Outer, Own | SchemaResult<Name, Out>, S, E, R | declared<Fx[number]>, Given, Names | Name>
+  ): Flow<I, Outer, Own | SchemaResult<Name, Out>, S, E, R | declared<Fx[number]>, W, Names | Name>
 
   /**
    * Adds a step that is exactly one operation: the form to reach for. Its output is the operation's success.
@@ -242,25 +145,234 @@ export interface Flow<
     S,
     E | (Settle extends true ? never : F),
     R | performs<N | UN>,
-    Given,
+    W,
     Names | Name
   >
 
+  /**
+   * Goes one of several ways. The choice is recorded before it is obeyed: a resume never chooses again.
+   *
+   * *Shape.* `on` gives the name of a case; each has a function from the flow to what it adds, `(flow) => flow` where
+   * that is nothing. The result is `{ case, results }`, told apart by `case`. What a case adds is seen inside it and in
+   * that result, not beside it.
+   */
+  branch<
+    const Name extends string,
+    const Cases extends Builds<Flow<I, Outer | Own, never, S, never, never, W, Names | Name>>,
+    const On extends string = never,
+  >(
+    name: freshName<Name, Names>,
+    on: checkChoice<Name, On> & ((context: StepContext<I, Outer | Own, S>) => On),
+    cases: checkCases<Name, On, keyof Cases> & Cases,
+  ): Flow<
+    I,
+    Outer,
+    Own | BranchResult<Name, { readonly [C in keyof Cases]: addedBy<Cases[C]> }>,
+    S,
+    E | errorsOf<Cases>,
+    R | needsOf<Cases>,
+    W,
+    Names | Name
+  >
+
+  /**
+   * Goes one way for each member of a tagged union, which that case sees as `value`.
+   *
+   * *Shape.* `tag` is the member that tells them apart; a boolean or a number stands for the case of its text. The
+   * result is that of `.branch`.
+   */
+  match<
+    const Name extends string,
+    const Tag extends string,
+    const Cases extends {
+      readonly [C in caseNames<V, Tag>]?: (
+        flow: Flow<I, Outer | Own, never, valueScope<S, V, Tag, C>, never, never, W, Names | Name>,
+      ) => AnyFlow
+    },
+    V extends Readonly<Record<Tag, TagValue>> = never,
+  >(
+    name: freshName<Name, Names>,
+    tag: Tag,
+    value: checkChoice<Name, caseNames<V, Tag>> & ((context: StepContext<I, Outer | Own, S>) => V),
+    cases: checkCases<Name, caseNames<V, Tag>, keyof Cases> & Cases,
+  ): Flow<
+    I,
+    Outer,
+    Own | BranchResult<Name, { readonly [C in keyof Cases]: addedBy<Cases[C]> }>,
+    S,
+    E | errorsOf<Cases>,
+    R | needsOf<Cases>,
+    W,
+    Names | Name
+  >
+
+  /**
+   * Repeats a body until `next` says that it is done. The state is stored after each turn; finished turns are not
+   * loaded again (X7).
+   *
+   * *Shape.* The body's functions see `state`, `turn` (from 0) and `outer`; `next` sees the turn's results as well. The
+   * result is the last state.
+   */
+  loop<
+    const Name extends string,
+    St extends AnySchema,
+    Body extends AnyFlow,
+    const First extends givenOf<St>,
+    const Next extends Turned<givenOf<St>>,
+  >(
+    name: freshName<Name, Names>,
+    spec: LoopSpec<Name, StepContext<I, Outer | Own, S>, St, First>,
+    body: (flow: Flow<I, Outer | Own, never, TurnScope<typeOf<St>, S>, never, never, W, Names | Name>) => Body,
+    next: (context: StepContext<I, Outer | Own | ownOf<Body>, TurnScope<typeOf<St>, S>>) => Next,
+  ): Flow<I, Outer, Own | SchemaResult<Name, St>, S, E | errorOf<Body>, R | needOf<Body>, W, Names | Name>
+
+  /**
+   * Runs a body for each item of a list, several at once.
+   *
+   * *Shape.* The body's functions see `item`, `key` and `outer`. The result is counts and a reader, never a list: see
+   * `Items`.
+   */
+  forEach<
+    const Name extends string,
+    Body extends AnyFlow,
+    T = never,
+    Item extends AnySchema = NoSchema,
+    const OnFailure extends "stop" | "collect" = "stop",
+  >(
+    name: freshName<Name, Names>,
+    spec: ForEachSpec<Name, StepContext<I, Outer | Own, S>, T, Item, OnFailure>,
+    body: (flow: Flow<I, Outer | Own, never, ItemScope<itemOf<T, Item>, S>, never, never, W, Names | Name>) => Body,
+  ): Flow<
+    I,
+    Outer,
+    Own | ItemsResult<Name, ownOf<Body>, itemError<Body, OnFailure, W["failure"]>>,
+    S,
+    E | collected<errorOf<Body>, OnFailure>,
+    R | needOf<Body>,
+    W,
+    Names | Name
+  >
+
+  /** Goes several ways at once, and on when all have come to their end. The result holds each arm's results. */
+  parallel<
+    const Name extends string,
+    const Arms extends Builds<Flow<I, Outer | Own, never, S, never, never, W, Names | Name>>,
+  >(
+    name: freshName<Name, Names>,
+    arms: Arms,
+  ): Flow<
+    I,
+    Outer,
+    Own | ParallelResult<Name, { readonly [A in keyof Arms]: addedBy<Arms[A]> }>,
+    S,
+    E | errorsOf<Arms>,
+    R | needsOf<Arms>,
+    W,
+    Names | Name
+  >
+
+  /**
+   * Waits. When it ends is stored, by the store's clock: a restart does not begin again, and no worker is kept. It leaves
+   * no result.
+   */
+  sleep<const Name extends string>(
+    name: freshName<Name, Names>,
+    duration: Duration.DurationInput | ((context: StepContext<I, Outer | Own, S>) => Duration.DurationInput),
+  ): Flow<I, Outer, Own, S, E, R, W, Names | Name>
+
+  /** Waits until a time, by the store's clock; one that has passed is no wait. It leaves no result. */
+  sleepUntil<const Name extends string>(
+    name: freshName<Name, Names>,
+    time: Date | ((context: StepContext<I, Outer | Own, S>) => Date),
+  ): Flow<I, Outer, Own, S, E, R, W, Names | Name>
+
+  /** Waits for a signal, and takes one that came before. The result is its payload, checked by the schema. */
+  signal<const Name extends string, P extends AnySchema, const OnTimeout extends "fail" | "continue" = "fail">(
+    name: freshName<Name, Names>,
+    spec: SignalSpec<Name, P, OnTimeout>,
+  ): Flow<I, Outer, Own | SignalResult<Name, P, OnTimeout>, S, E, R, W, Names | Name>
+
+  /**
+   * Waits for a person's decision.
+   *
+   * *Shape.* `onReject` and `onTimeout` have no default. The result is `{ outcome: "approved", decision, by, at }`; with
+   * `onReject: "continue"` it may be `"rejected"` as well, and with `onTimeout: "reject"` besides, `"expired"`.
+   */
+  review<
+    const Name extends string,
+    D extends AnySchema,
+    const OnReject extends "fail" | "continue",
+    const OnTimeout extends "fail" | "reject",
+  >(
+    name: freshName<Name, Names>,
+    spec: ReviewSpec<Name, StepContext<I, Outer | Own, S>, D, OnReject, OnTimeout>,
+  ): Flow<I, Outer, Own | ReviewResult<Name, D, OnReject, OnTimeout>, S, E, R, W, Names | Name>
+
+  /**
+   * Runs another workflow as a run of its own, and waits for it. Its failures are this workflow's, unless they are
+   * settled; what it needs is needed here.
+   */
+  child<const Name extends string, Given, Out, E2, R2, const A extends Given, const Settle extends boolean = false>(
+    name: freshName<Name, Names>,
+    workflow: Workflow<Given, Out, E2, R2>,
+    spec: ChildSpec<StepContext<I, Outer | Own, S>, A, Settle>,
+  ): Flow<
+    I,
+    Outer,
+    Own | Result<Name, Settle extends true ? Outcome<Out, E2 | RunFailed | RunCanceled> : Out>,
+    S,
+    E | (Settle extends true ? never : E2),
+    R | R2,
+    W,
+    Names | Name
+  >
+
+  /** Fails the run, with a failure that the workflow declares. Nothing follows it in its scope. */
+  fail<const Name extends string>(
+    name: freshName<Name, Names>,
+    failure: failureFunction<Name, StepContext<I, Outer | Own, S>, W["failure"]>,
+  ): Ended<unreachable<Name>, Own, E, R, W>
+
+  /** Ends the whole workflow here, with its output. Nothing follows it in its scope. */
+  end<const Name extends string, const A extends anyValue>(
+    name: freshName<Name, Names>,
+    output: (context: StepContext<I, Outer | Own, S>) => A,
+  ): Ended<unreachable<Name>, Own, E | EarlyEnd<Name, A>, R, W>
+
   /** Adds a fragment that was written elsewhere: it sees what it asked for, and nothing is lost for what follows. */
-  use<NI, Needs extends AnyResult, Added extends AnyResult, E2, R2>(
-    fragment: checkFragment<I, NI, show<Outer | Own>, show<Needs>, show<Added>> & Fragment<NI, Needs, Added, E2, R2>,
-  ): Flow<I, Outer, Own | Added, S, E | E2, R | R2, Given, Names | Added["name"]>
+  use<NI, Needs extends AnyResult, Added extends AnyResult, E2, R2, F>(
+    fragment: checkFragment<I, NI, show<Outer | Own>, show<Needs>, show<Added>, W["failure"], F> &
+      Fragment<NI, Needs, Added, E2, R2, F>,
+  ): Flow<I, Outer, Own | Added, S, E | E2, R | R2, W, Names | Added["name"]>
 
   /** Says what the workflow gives to who waits for it. Without it, that is nothing. */
   output<Out extends AnySchema, const A extends givenOf<Out>>(
-    schema: checkJson<"output of the workflow", Out> & Out,
+    schema: checkJson<"output of the workflow", Out> & checkEnds<E, Out> & Out,
     select: (context: StepContext<I, Outer | Own, S>) => A,
-  ): Closed<typeOf<Out>, E, R, Given>
+  ): Closed<typeOf<Out>, failures<E>, R, W["given"]>
 
   /** Checks the whole and lowers it to a plan. It never throws: what is wrong stands in `diagnostics`. */
-  compile(): Workflow<Given, void, E, R>
+  compile(this: checkVoidEnds<E>): Workflow<W["given"], void, failures<E>, R>
 
   readonly _flow: true
+  readonly _Own: Own
+  readonly _E: E
+  readonly _R: R
+}
+
+/**
+ * A scope that ended with `.fail` or `.end`: it takes no more steps. `Message` says so where one is added.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Ended<Message extends string, Own extends AnyResult, E, R, W extends AnyWhole> {
+  /** Checks the whole and lowers it to a plan. It never throws: what is wrong stands in `diagnostics`. */
+  compile(this: checkVoidEnds<E>): Workflow<W["given"], void, failures<E>, R>
+
+  readonly _flow: true
+  readonly _ended: true
+  readonly _message?: Message
   readonly _Own: Own
   readonly _E: E
   readonly _R: R
@@ -278,27 +390,12 @@ export interface Closed<Out, E, R, Given> {
 }
 
 /**
- * Any flow, as a fragment's or branch's result. Bare on purpose: with `_E: any` here, TypeScript would infer `any` from
- * the contextual return type for steps that have no error.
- *
- * @category models
- * @since 0.1.0
- */
-export interface AnyFlow {
-  readonly _flow: true
-}
-
-export type ownOf<B> = B extends { readonly _Own: infer X extends AnyResult } ? X : never
-export type errorOf<B> = B extends { readonly _E: infer X } ? X : never
-export type needOf<B> = B extends { readonly _R: infer X } ? X : never
-
-/**
  * A piece of a workflow, written in a file of its own and added with `.use`.
  *
  * @category models
  * @since 0.1.0
  */
-export interface Fragment<NI, Needs extends AnyResult, Added extends AnyResult, E, R> {
+export interface Fragment<NI, Needs extends AnyResult, Added extends AnyResult, E, R, F = never> {
   readonly kind: "fragment"
-  readonly _: (input: NI, needs: Needs) => [Added, E, R]
+  readonly _: (input: NI, needs: Needs, failure: F) => [Added, E, R]
 }

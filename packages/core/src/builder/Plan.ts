@@ -6,13 +6,14 @@ import type { Durability, Node } from "../dsl/Definition.js"
 import type { AnyEffect } from "../dsl/Effects.js"
 import type { AnyOperation, External, performs } from "../dsl/Operation.js"
 import type { Unvalidated } from "../dsl/Output.js"
-import type { StepOptions } from "../dsl/StepOptions.js"
+import type { RejectedOutput, StepOptions } from "../dsl/StepOptions.js"
 import type { AnySchema, givenOf, NoSchema, typeOf } from "../model/Codec.js"
 import { notAStep } from "../model/DiagnosticCode.js"
 import type { Plan as CompiledPlan } from "../model/Plan.js"
-import type { Returned } from "./Flow.js"
+import type { Returned } from "./Step.js"
 import type { declared, given } from "./internal/checks.js"
-import { close, emptyDefinition, performNode, stepNode } from "./internal/flow.js"
+import { close, emptyDefinition } from "./internal/flow.js"
+import * as nodes from "./internal/nodes.js"
 import type { Workflow } from "./Workflow.js"
 
 /**
@@ -41,6 +42,8 @@ interface ComputedRunContext extends ComputedContext {
   readonly query: <Row = unknown>(text: string, parameters?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<Row>>
   /** Aborted when the step is interrupted: its timeout passed, its lease was lost, or the worker stops. */
   readonly signal: AbortSignal
+  /** What the last attempt gave, where the output's schema has refused it: for the prompt of the next one. */
+  readonly rejected: RejectedOutput | null
 }
 
 /**
@@ -133,16 +136,16 @@ export interface PlanConstructors {
 }
 
 export const Plan: PlanConstructors = {
-  step: (name, spec, run) => ({ node: stepNode(name, spec, run) }),
-  perform: (name, operation, spec) => ({ node: performNode(name, operation, spec) }),
+  step: (name, spec, run) => ({ node: nodes.step(name, spec, run) }),
+  perform: (name, operation, spec) => ({ node: nodes.perform(name, operation, spec) }),
   make: (name: string, options: any): any => {
     const steps: ReadonlyArray<unknown> = Array.isArray(options?.steps) ? Array.from(options.steps) : [null]
-    const nodes = steps.map((step) => (step as ComputedStep<never, never> | null | undefined)?.node)
+    const built = steps.map((step) => (step as ComputedStep<never, never> | null | undefined)?.node)
     return close({
       ...emptyDefinition(name, options),
-      nodes: nodes.filter((node) => node !== undefined),
+      nodes: built.filter((node) => node !== undefined),
       output: options?.output ?? null,
-      ...(nodes.includes(undefined) && { misuses: [{ code: "CRN107", step: null, message: notAStep }] }),
+      ...(built.includes(undefined) && { misuses: [{ code: "CRN107", step: null, message: notAStep }] }),
     })
   },
 }

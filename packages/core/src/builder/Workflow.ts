@@ -2,12 +2,15 @@
 import type * as Either from "effect/Either"
 import type { Definition, Durability } from "../dsl/Definition.js"
 import type { checkJson } from "../dsl/internal/jsonSide.js"
+import type { Limits, Priority } from "../dsl/Limits.js"
 import type { AnySchema, givenOf, NoSchema, typeOf } from "../model/Codec.js"
 import type { Diagnostic } from "../model/DiagnosticCode.js"
 import type { CompileError } from "../model/Errors.js"
 import type { Plan } from "../model/Plan.js"
-import type { AnyFlow, errorOf, Flow, Fragment, needOf, ownOf, resultsOf } from "./Flow.js"
-import { emptyFlow, nodesOf } from "./internal/flow.js"
+import type { AnyFlow, errorOf, needOf, ownOf } from "./Control.js"
+import type { Flow, Fragment, Whole } from "./Flow.js"
+import { emptyFlow, fragmentOf } from "./internal/flow.js"
+import type { resultsOf } from "./Results.js"
 
 /**
  * A compiled workflow: what `Cairn.start` starts and a worker runs.
@@ -47,7 +50,8 @@ export interface WorkflowConstructors {
    *
    * *Shape.* `version` is a whole number from 1; raise it when stored runs could no longer go on under the new code.
    * `failure` lists the failures of steps that a client can tell apart; operations bring their own. `durability`: which
-   * commits of its runs are waited for, instead of what their worker says.
+   * commits of its runs are waited for, instead of what their worker says. `limits`: how many of its runs are executed at once,
+   * and how fast new ones begin. `priority`: which runs come first.
    *
    * @example
    * ```ts
@@ -69,19 +73,37 @@ export interface WorkflowConstructors {
       readonly input: checkJson<`input of workflow '${Name}'`, In> & In
       readonly failure?: checkJson<`failure of workflow '${Name}'`, FS> & FS
       readonly durability?: Durability
+      readonly limits?: Limits<typeOf<In>>
+      readonly priority?: Priority<typeOf<In>>
     },
-  ): Flow<typeOf<In>, never, never, {}, typeOf<FS>, never, givenOf<In>>
+  ): Flow<typeOf<In>, never, never, {}, typeOf<FS>, never, Whole<givenOf<In>, typeOf<FS>>>
 
   /**
    * A piece of a workflow in a file of its own: `Workflow.fragment<{ input: ..; results: .. }>()((flow) => flow.step(..))`.
    * Past about fifty steps, fragments keep the editor quick.
+   *
+   * *Shape.* `failure` is what a `.fail` in it may fail with; the workflow that uses it declares as much.
    */
-  fragment<Needs extends { readonly input: unknown; readonly results: object }>(): <B extends AnyFlow>(
-    build: (flow: Flow<Needs["input"], resultsOf<Needs["results"]>, never, {}, never, never>) => B,
-  ) => Fragment<Needs["input"], resultsOf<Needs["results"]>, ownOf<B>, errorOf<B>, needOf<B>>
+  fragment<Needs extends { readonly input: unknown; readonly results: object; readonly failure?: unknown }>(): <
+    B extends AnyFlow,
+  >(
+    build: (
+      flow: Flow<
+        Needs["input"],
+        resultsOf<Needs["results"]>,
+        never,
+        {},
+        never,
+        never,
+        Whole<Needs["input"], failureNeeded<Needs>>
+      >,
+    ) => B,
+  ) => Fragment<Needs["input"], resultsOf<Needs["results"]>, ownOf<B>, errorOf<B>, needOf<B>, failureNeeded<Needs>>
 }
+
+type failureNeeded<Needs> = Needs extends { readonly failure: infer F } ? F : never
 
 export const Workflow: WorkflowConstructors = {
   make: (name: string, options: any): any => emptyFlow(name, options),
-  fragment: () => (build) => ({ kind: "fragment", nodes: nodesOf(build(emptyFlow("fragment", {}) as any)) }) as never,
+  fragment: () => (build) => fragmentOf(build) as never,
 }

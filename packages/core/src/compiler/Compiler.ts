@@ -11,9 +11,11 @@ import { thrownText } from "../model/internal/thrownText.js"
 import type { Plan } from "../model/Plan.js"
 import { checkEffects } from "./internal/checks/effects.js"
 import { checkJson } from "./internal/checks/json.js"
+import { checkLimits } from "./internal/checks/limits.js"
 import { checkNames } from "./internal/checks/names.js"
 import { checkOptions } from "./internal/checks/options.js"
 import { checkParts } from "./internal/checks/parts.js"
+import { checkReach } from "./internal/checks/reach.js"
 import { lower } from "./internal/lower.js"
 import { nameText } from "./internal/shown.js"
 
@@ -23,6 +25,8 @@ const checks: ReadonlyArray<(definition: Definition) => ReadonlyArray<Diagnostic
   checkEffects,
   checkJson,
   checkOptions,
+  checkLimits,
+  checkReach,
 ]
 
 /**

@@ -20,16 +20,35 @@ export interface RetryOptions<E = unknown> {
 }
 
 /**
+ * An output that the step's schema has refused.
+ *
+ * *Shape.* `raw` is what the function gave, as JSON; undefined where it has no such form, or is too large to be kept. `issues`
+ * says what is wrong with it, for a person or a model to read. `attempt` counts from 1.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface RejectedOutput {
+  readonly raw: unknown
+  readonly issues: string
+  readonly attempt: number
+}
+
+/**
  * What to do with an output that the step's schema refuses.
  *
- * *Shape.* `retries`: how often the step runs again because of it, counted apart from `retry`. `then`: park the run for
- * a person, or fail it. Without `onInvalid` the run fails at once.
+ * *Shape.* `repair`: mends it without any effect (text around a model's JSON, a number in quotes); what it gives is checked like
+ * any output of unknown shape, and what does not fit, or throws, counts as not mended. `retries`: how often the step runs again
+ * because of it, counted apart from `retry`; the function sees the last refused output as `rejected`. `then`: park the run for a
+ * person (`Cairn.accept` gives the output in the step's place, `Cairn.resume` has it tried again), or fail it. Without `onInvalid`
+ * the run fails at once.
  *
  * @category options
  * @since 0.1.0
  */
 export interface OnInvalid {
   readonly retries: number
+  readonly repair?: (rejected: RejectedOutput) => unknown
   readonly then: "review" | "fail"
 }
 

@@ -1,6 +1,6 @@
 /**
  * The diagnostics of Cairn and their texts. Each text is written once, as a function and a type of the same name, so
- * that the compiler of TypeScript and `compile()` say the same words.
+ * that the compiler of TypeScript and `compile()` say the same words. What only one of the two can see is one of them.
  *
  * A message type stands where the wrong value stands; the editor then prints the text as the expected type.
  */
@@ -22,6 +22,7 @@ export const diagnosticCodes = {
   CRN108: "a step that reads and performs",
   CRN109: "declares an operation and performs none, or performs twice",
   CRN110: "an option is out of its range",
+  CRN111: "a step that no run reaches",
 } as const
 
 /**
@@ -142,6 +143,9 @@ export type notJson<Place extends string> =
 export const notJson = <Place extends string>(place: Place): notJson<Place> =>
   `CRN105: ${place} does not encode to JSON; use a schema whose encoded side is JSON, e.g. Schema.Date for Schema.DateFromSelf`
 
+export type itemsNotJson<Step extends string> =
+  `CRN105: items of forEach '${Step}' are not JSON as they are; add item: <schema of one item>, whose encoded side is JSON`
+
 export const notASchema = (place: string): string =>
   `CRN105: ${place} has no schema; give an effect/Schema or any Standard Schema (Zod, Valibot, ArkType)`
 
@@ -167,6 +171,9 @@ export const fragmentNeedsResults = <Name extends string>(name: Name): fragmentN
 export type fragmentNeedsInput = "CRN107: the fragment needs another input than this workflow has"
 export const fragmentNeedsInput: fragmentNeedsInput = "CRN107: the fragment needs another input than this workflow has"
 
+export type fragmentNeedsFailure =
+  "CRN107: the fragment may fail with what this workflow does not declare; add it to failure: of Workflow.make"
+
 export const emptyChoice = "CRN107: Operation.oneOf lists no operation; name at least one case"
 
 export const notAFragment =
@@ -180,6 +187,37 @@ export const outputNotSelected =
 
 export const unreadable = (reason: string): string =>
   `CRN107: a part of the workflow could not be read: ${reason}; build it with Workflow.make and plain values`
+
+export type caseMissing<
+  Step extends string,
+  Case extends string,
+> = `CRN107: branch '${Step}' has no case '${Case}'; add a function for it, (flow) => flow where nothing is to be done`
+export type caseUnknown<
+  Step extends string,
+  Case extends string,
+> = `CRN107: branch '${Step}' never takes case '${Case}'; correct its name, or leave it out`
+export type caseNotLiteral<Step extends string> =
+  `CRN107: branch '${Step}' may choose any string; give literals, e.g. cents > 100 ? "large" : "small", or 'as const'`
+export type endDiffers<Step extends string> =
+  `CRN107: '${Step}' ends the workflow with a value that does not fit this output; give both the same type`
+export type endWithoutOutput<Step extends string> =
+  `CRN107: '${Step}' ends the workflow with a value, and the workflow has no output; add .output(schema, select) before .compile()`
+
+/** `which` reads like `case 'large'`, `arm 'mail'` or `the body`. */
+export const notAFlow = (step: string, which: string): string =>
+  `CRN107: ${which} of '${step}' gives no flow; give a function that returns the flow it is given, with its steps added`
+
+export const noBodies = (step: string, what: "case" | "arm"): string =>
+  `CRN107: '${step}' has no ${what}; give an object with a function for each`
+
+export type noFailureDeclared<Step extends string> =
+  `CRN107: '${Step}' fails the run, and the workflow declares no failure; add failure: <schema> to Workflow.make`
+export const noFailureDeclared = <Step extends string>(step: Step): noFailureDeclared<Step> =>
+  `CRN107: '${step}' fails the run, and the workflow declares no failure; add failure: <schema> to Workflow.make`
+
+/** What is wrong with a child, as its parent says it. */
+export const inChild = (workflow: string, message: string): string =>
+  message.replace(/^(CRN\d{3}: )/, `$1in child workflow '${workflow.replaceAll("$", "$$$$")}': `)
 
 export const missingPart = (step: string, part: string): string => `CRN107: step '${step}' has no ${part}`
 
@@ -208,3 +246,10 @@ export const performedOutside = (operation: string): string =>
 
 export const optionOutOfRange = (of: string, option: string, expected: string, got: string): string =>
   `CRN110: ${option} of ${of} must be ${expected}; got ${got}`
+
+// ---- CRN111 ----------------------------------------------------------------------------------------------------
+
+export type unreachable<After extends string> =
+  `CRN111: nothing after '${After}' is reached, for it ends every run that comes so far; move it before, or into a branch`
+export const unreachable = <After extends string>(after: After): unreachable<After> =>
+  `CRN111: nothing after '${after}' is reached, for it ends every run that comes so far; move it before, or into a branch`

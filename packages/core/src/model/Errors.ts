@@ -15,13 +15,31 @@ import type { Diagnostic } from "./DiagnosticCode.js"
  * @since 0.1.0
  */
 export class InvalidId extends Data.TaggedError("InvalidId")<{
-  readonly kind: "namespace" | "run id" | "workflow name" | "worker id"
+  readonly kind: "namespace" | "run id" | "workflow name" | "worker id" | "signal id" | "limit key" | "schedule id"
   readonly id: string
   readonly problem: string
 }> {
   readonly isRetryable = false
   override get message() {
     return `The ${this.kind} ${JSON.stringify(this.id)} cannot be used: ${this.problem}.`
+  }
+}
+
+/**
+ * A schedule that could never be due as it is meant: its cron specification, time zone or an option. Nothing was stored.
+ *
+ * *Errors.* Not retryable: correct what `problem` names.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class InvalidSchedule extends Data.TaggedError("InvalidSchedule")<{
+  readonly id: string
+  readonly problem: string
+}> {
+  readonly isRetryable = false
+  override get message() {
+    return `Schedule '${this.id}' cannot be made: ${this.problem}.`
   }
 }
 
@@ -272,6 +290,110 @@ export class AnswerRefused extends Data.TaggedError("AnswerRefused")<{
   readonly isRetryable = false
   override get message() {
     return `The answer for run '${this.runId}' was not taken (${this.reason}): ${this.problem}.`
+  }
+}
+
+/**
+ * A signal was not taken. Nothing was kept of it.
+ *
+ * *Errors.* `Unknown`: the workflow waits for no signal of that name. `Ended`: the run is final. `IdTaken`: the id was used for
+ * another signal. None is worth a retry.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class SignalRefused extends Data.TaggedError("SignalRefused")<{
+  readonly namespace: string
+  readonly runId: string
+  readonly signal: string
+  readonly reason: "Unknown" | "Ended" | "IdTaken"
+  readonly problem: string
+}> {
+  readonly isRetryable = false
+  override get message() {
+    return `Signal '${this.signal}' for run '${this.runId}' was not taken (${this.reason}): ${this.problem}`
+  }
+}
+
+/**
+ * A decision was not taken. Nothing was changed.
+ *
+ * *Errors.* `NotWaiting`: the run waits for no such decision: not yet, or not any more. `AlreadyDecided`: somebody was first.
+ * `Closed`: it was decided, or its time is over. `Ambiguous`: the run waits for several; name one. None is worth a retry as it is.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class DecisionRefused extends Data.TaggedError("DecisionRefused")<{
+  readonly namespace: string
+  readonly runId: string
+  readonly reason: "NotWaiting" | "AlreadyDecided" | "Closed" | "Ambiguous"
+  readonly problem: string
+}> {
+  readonly isRetryable = false
+  override get message() {
+    return `The decision for run '${this.runId}' was not taken (${this.reason}): ${this.problem}`
+  }
+}
+
+/**
+ * A run was not tried again. Nothing was changed.
+ *
+ * *Errors.* `NotFailed`: it has not failed, or somebody has had it tried again already. `Compensated`: what it had done is taken back,
+ * at least in part: start a new run. `ChildCanceled`: a child that it needs was canceled and would end it at once. None is worth a
+ * retry as it is.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class RetryRefused extends Data.TaggedError("RetryRefused")<{
+  readonly namespace: string
+  readonly runId: string
+  readonly reason: "NotFailed" | "Compensated" | "ChildCanceled"
+  readonly problem: string
+}> {
+  readonly isRetryable = false
+  override get message() {
+    return `Run '${this.runId}' was not tried again (${this.reason}): ${this.problem}`
+  }
+}
+
+/**
+ * Something that a run did, or may have done, and that a fork of it would do again.
+ *
+ * *Shape.* `runId`: the run itself, or the child that did it. `operation`: `transaction` for a transaction of the store's own database.
+ * `idempotencyKey`: the key it was sent under, null for a transaction. `isKnown`: false where nobody knows whether it happened.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface RepeatedEffect {
+  readonly runId: string
+  readonly path: string
+  readonly operation: string
+  readonly idempotencyKey: string | null
+  readonly isKnown: boolean
+}
+
+/**
+ * A run was not forked. Nothing was created.
+ *
+ * *Errors.* `EffectsWouldRepeat`: the fork would do again what is in `effects`; say what is to become of them. `NotReusable`: these have
+ * no recorded result that a fork could go on with. `Compensated`: these stand before the step and were taken back. `UnknownStep`: the workflow has no such step. None is worth a retry as it is.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class ForkRefused extends Data.TaggedError("ForkRefused")<{
+  readonly namespace: string
+  readonly runId: string
+  readonly reason: "EffectsWouldRepeat" | "NotReusable" | "Compensated" | "UnknownStep"
+  readonly effects: ReadonlyArray<RepeatedEffect>
+  readonly problem: string
+}> {
+  readonly isRetryable = false
+  override get message() {
+    return `Run '${this.runId}' was not forked (${this.reason}): ${this.problem}`
   }
 }
 

@@ -89,6 +89,10 @@ export const escapeSegment = (segment: string): string => {
   return out
 }
 
+/** The text that was escaped. */
+export const unescapeSegment = (segment: string): string =>
+  segment.replace(/~([0-9a-f]{4})/g, (_, unit: string) => String.fromCharCode(Number.parseInt(unit, 16)))
+
 const headerSafe = (text: string): string => {
   let out = ""
   for (let i = 0; i < text.length; i++) {

@@ -34,6 +34,15 @@ export type FailureRecord =
     }
   | { readonly kind: "undeclared"; readonly step: string; readonly problem: string; readonly details: ErrorDetails }
   | { readonly kind: "canceled"; readonly step: string; readonly problem: string }
+  | {
+      readonly kind: "child"
+      readonly step: string
+      readonly problem: string
+      readonly runId: string
+      readonly workflow: string
+      readonly version: number
+      readonly cause: FailureRecord | null
+    }
 
 /**
  * Why a run waits for a person.
@@ -52,8 +61,13 @@ export interface ParkRecord {
  *
  * *Shape.* Times are milliseconds since 1970 by the store's clock. `input` and `output` are JSON text, null for
  * `undefined`. `seq` counts commits, `fence` owners. `previousUntil`: until when an earlier owner, which did not leave at
- * a commit, may have held it, or when a cancel cut its rest short; 0 if there was neither. `recoveries`: takeovers of unreleased leases since the last progress.
- * `inbox` counts what was sent to the run. `cancelAt`: when somebody asked to cancel it, null if nobody has.
+ * a commit, may have held it, or when a cancel cut its rest short; 0 if there was neither. `recoveries`: takeovers of
+ * unreleased leases since the last progress. `inbox` counts what has reached the run from outside: signals, a cancel,
+ * decisions, ends of children. `cancelAt`: when somebody asked to cancel it, null if nobody has. `pausedAt`: since when it is
+ * not to be claimed, null if it is not paused. `parentRunId`, `parentPath`: the run of the same namespace, and the path in it,
+ * that this one is a child of. `forkedFrom`: the run of the same namespace that it began as a copy of.
+ * `flowKey`: what it shares its limits with (concurrency, rate); `priority`: higher ones are
+ * claimed first, 0 unless given.
  *
  * @category models
  * @since 0.1.0
@@ -81,6 +95,12 @@ export interface RunRecord {
   readonly recoveries: number
   readonly cancelAt: number | null
   readonly cancelReason: string | null
+  readonly pausedAt: number | null
+  readonly parentRunId: string | null
+  readonly parentPath: string | null
+  readonly flowKey: string | null
+  readonly forkedFrom: string | null
+  readonly priority: number
   readonly createdAt: number
   readonly updatedAt: number
 }
@@ -96,14 +116,17 @@ export type RunOutcome = Omit<RunRecord, "input">
 /**
  * One committed step.
  *
- * *Shape.* `result` is the encoded output; `effect` is `none`, `transaction` or `external:<operation>`; `attempts`
- * counts from 1; `durationMs` is the successful attempt's.
+ * *Shape.* `result` is the encoded output; `effect` is `none`, `transaction`, `external:<operation>`, or the kind of the node
+ * that steers (`branch`, `loop`, `turn`, `item`, ..); `attempts` counts from 1; `durationMs` is the successful attempt's.
+ * `scope` is the instance it stands in, which a resume reads as a whole or not at all (X7): the empty text for the workflow
+ * itself, `agent[3]` for a turn, `each[key]` for an item; `agent[` and `each[` for the turns and items themselves.
  *
  * @category models
  * @since 0.1.0
  */
 export interface StepRecord {
   readonly path: string
+  readonly scope: string
   readonly seq: number
   readonly result: string | null
   readonly effect: string
@@ -154,7 +177,8 @@ export interface EffectRecord {
  *
  * *Shape.* `kind`: `failed` (the step failed), `refused` (its operation is known not to have happened: this attempt
  * accounts for one generation), `rejected` (its output failed the gate, or its operation's answer did not fit; `output`
- * is what was refused, as JSON where it has one). `retryAt`: when the next attempt is due; null if this was the last.
+ * is what was refused, as JSON where it has one), `retried` (none at all: a person has had the failed run tried again, and
+ * retries are counted from here). `retryAt`: when the next attempt is due; null if this was the last.
  *
  * @category models
  * @since 0.1.0
@@ -162,7 +186,7 @@ export interface EffectRecord {
 export interface AttemptRecord {
   readonly path: string
   readonly attempt: number
-  readonly kind: "failed" | "refused" | "rejected"
+  readonly kind: "failed" | "refused" | "rejected" | "retried"
   readonly error: ErrorDetails
   readonly output: string | null
   readonly retryAt: number | null
@@ -188,7 +212,29 @@ export interface SignalRecord {
 }
 
 /**
- * A run with its committed steps, in commit order.
+ * Something that a run waits for.
+ *
+ * *Shape.* `name`: of a signal its name, of a child its run id, of a review the id that a decision names; null for a sleep.
+ * `wakeAt`: when it is over by itself, null for never. `state`: `decided` once a person has said something, `expired` once the
+ * run's owner has closed it unanswered. `data` is JSON: what was shown to the reviewer. `decision` is JSON.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface WaitRecord {
+  readonly path: string
+  readonly kind: "sleep" | "signal" | "review" | "child"
+  readonly name: string | null
+  readonly wakeAt: number | null
+  readonly openedAt: number
+  readonly state: "open" | "decided" | "expired"
+  readonly data: string | null
+  readonly decision: string | null
+  readonly decidedAt: number | null
+}
+
+/**
+ * A run with the committed steps of its own scope, in commit order.
  *
  * @category models
  * @since 0.1.0

@@ -6,16 +6,20 @@
  */
 import * as Effect from "effect/Effect"
 import type { AnyWorkflow } from "../builder/Workflow.js"
-import type { Definition, Node } from "../dsl/Definition.js"
-import { compensationNode } from "../dsl/internal/compensation.js"
+import type { Definition, WorkNode } from "../dsl/Definition.js"
+import { outputCodec } from "../dsl/internal/outputCodec.js"
 import { isOperation, type AnyOperation, type MemberOperation } from "../dsl/Operation.js"
 import { isUnparsedText, isUnvalidated } from "../dsl/Output.js"
 import { AnswerRefused, InvalidValue, RunConflict, type ErrorDetails, type ParkReason } from "../model/Errors.js"
-import { checkId, defaultNamespace } from "../model/Ids.js"
+import { checkId, defaultNamespace, fingerprint } from "../model/Ids.js"
+import { canonicalText } from "../model/internal/json.js"
 import type { Plan } from "../model/Plan.js"
 import type { AttemptRecord, EffectRecord, RunRecord } from "../model/Records.js"
 import { CheckpointStore, type CheckpointStoreService } from "../store/CheckpointStore.js"
 import { runnable } from "../store/LocalSignals.js"
+import { acceptedName } from "./internal/accepted.js"
+import { templateOf } from "./internal/paths.js"
+import { programOf } from "./internal/program.js"
 
 /**
  * An operation of which nobody knows whether it happened.
@@ -148,22 +152,14 @@ interface Declared {
   readonly member: MemberOperation
 }
 
-const nodeAt = (definition: Definition, plan: Plan, path: string): Node | null => {
-  for (const [index, { compensate, path: own }] of plan.nodes.entries()) {
-    const node = definition.nodes[index]!
-    if (own === path) return node
-    if (compensate?.path === path && node.kind === "perform") return compensationNode(node)
-  }
-  return null
-}
-
 /** The case that a choice's payload names. */
 const caseOf = (payload: string | null): unknown =>
   (JSON.parse(payload ?? "null") as { readonly case?: unknown } | null)?.case
 
 const declaredAt = (definition: Definition, plan: Plan, { operation: name, path, payload }: EffectRecord) => {
-  const node = nodeAt(definition, plan, path)
-  const operations = node === null ? [] : node.kind === "perform" ? [node.operation] : node.effects.filter(isOperation)
+  const node = programOf(definition, plan).pairs.get(templateOf(path))?.node
+  const operations =
+    node?.kind === "perform" ? [node.operation] : node?.kind === "step" ? node.effects.filter(isOperation) : []
   for (const operation of operations) {
     const member = operation.members.find(
       (each) => each.name === name && (each.case === null || each.case === caseOf(payload)),
@@ -250,6 +246,78 @@ const settlement = (
     const { text } = yield* gatedResult(declared, said.result)
     return { state: "succeeded", outcome: text, attempt: null } as const
   })
+
+// ---- an output in a step's place -------------------------------------------------------------------------------
+
+/**
+ * An output that a person gives in the place of one that its schema has refused.
+ *
+ * *Shape.* `output` is what the step's schema takes: its typed value, or `Output.unvalidated(json)` for the encoded one. `by`: who
+ * gives it, for the record.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface AcceptedOutput {
+  readonly by: string
+  readonly output: unknown
+}
+
+const gatedOutput = (node: WorkNode, step: string, given: unknown) => {
+  const codec = outputCodec(node)
+  const place = `accepted output of step '${step}'`
+  if (!isUnvalidated(given)) return codec.gate(given, { place })
+  if (!isUnparsedText(given.raw)) return codec.gateUnvalidated(given.raw, { place })
+  const problem = `it is no JSON (${given.raw.problem})`
+  return Effect.fail(new InvalidValue({ place, field: "", reason: "SchemaMismatch", problem }))
+}
+
+export const accept = (workflow: AnyWorkflow, of: AnswerOptions, { by, output }: AcceptedOutput) =>
+  Effect.gen(function* () {
+    const store = yield* CheckpointStore
+    const plan = yield* workflow.plan
+    const namespace = yield* checkId("namespace", of.namespace ?? defaultNamespace)
+    const runId = yield* checkId("run id", of.runId)
+    const run = yield* store.findRun(namespace, runId)
+    if (run.workflow !== plan.workflow || run.version !== plan.version) {
+      const problem = `it runs '${run.workflow}' version ${run.version}, not '${plan.workflow}' version ${plan.version}`
+      return yield* new RunConflict({ namespace, runId, reason: "WorkflowDiffers", problem })
+    }
+    if (run.status !== "review" || run.parked === null) {
+      return yield* refusal(run, "NotParked", `it is ${run.status} and waits for nobody`)
+    }
+    const { reason, step } = run.parked
+    if (of.step !== undefined && of.step !== step) {
+      return yield* refusal(run, "StepDiffers", `it is parked at step '${step}', not at '${of.step}'`)
+    }
+    const node = programOf(workflow.definition, plan).pairs.get(templateOf(step))?.node
+    if (reason !== "OutputInvalid" || node?.kind !== "step" || node.effects.some(isExclusive)) {
+      const problem = `step '${step}' waits for another reason than an output that its schema has refused (${reason})`
+      return yield* refusal(run, "NothingUnknown", problem)
+    }
+    if (typeof by !== "string" || by === "") {
+      const problem = "say who accepts it"
+      return yield* new InvalidValue({ place: "accepted output", field: ".by", reason: "SchemaMismatch", problem })
+    }
+    const { text } = yield* gatedOutput(node, step, output)
+    const payload = `{"by":${JSON.stringify(by)}${text === null ? "" : `,"output":${text}`}}`
+    // Kept first, and taken by whoever goes on with the run: nothing is lost if this process dies in between.
+    const sent = yield* store.send({
+      namespace,
+      runId,
+      // One for each time that it is parked: of two people who accept at once, the first is taken.
+      signalId: `accept@${run.seq}`,
+      name: acceptedName(step),
+      payload,
+      payloadHash: fingerprint(canonicalText(payload)),
+    })
+    if (sent._tag === "Differs") return yield* refusal(run, "AlreadyAnswered", "somebody has given an output already")
+    if (sent._tag === "Ended") return yield* refusal(run, "NotParked", `it is ${sent.status}`)
+    yield* store.unpark(namespace, runId)
+    yield* store.signals.send(runnable)
+  })
+
+const isExclusive = ({ kind }: { readonly kind: string }): boolean => kind === "external" || kind === "transaction"
 
 export const answer = (workflow: AnyWorkflow, of: AnswerOptions, said: OutcomeAnswer) =>
   Effect.gen(function* () {

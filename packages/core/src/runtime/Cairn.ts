@@ -1,380 +1,13 @@
 /** Starting runs and waiting for them: what a client of workflows uses. Workers may live elsewhere. */
-import * as Cause from "effect/Cause"
-import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
-import * as ManagedRuntime from "effect/ManagedRuntime"
-import * as Option from "effect/Option"
-import { randomUUID } from "node:crypto"
-import type {
-  AnyWorkflow,
-  failureOfWorkflow,
-  givenOfWorkflow,
-  needsOfWorkflow,
-  outputOfWorkflow,
-} from "../builder/Workflow.js"
-import type { Definition } from "../dsl/Definition.js"
-import { isOperation } from "../dsl/Operation.js"
-import { codecOf, type Codec } from "../model/Codec.js"
-import {
-  RunCanceled,
-  RunConflict,
-  RunFailed,
-  RunParked,
-  StoreError,
-  type CompileError,
-  type InvalidId,
-  type InvalidValue,
-  type RunNotFound,
-} from "../model/Errors.js"
-import { checkId, defaultNamespace, fingerprint } from "../model/Ids.js"
-import { canonicalText } from "../model/internal/json.js"
-import type { FailureRecord, RunOutcome, RunRecord, RunStatus } from "../model/Records.js"
-import type { StoreWithTransactions } from "../model/StoreWithTransactions.js"
-import { CheckpointStore, type CheckpointStoreService } from "../store/CheckpointStore.js"
-import { ended, runnable } from "../store/LocalSignals.js"
-import {
-  answer,
-  parked,
-  type AnswerOptions,
-  type OutcomeAnswer,
-  type ParkedOptions,
-  type ParkedRun,
-} from "./Answers.js"
-import { cancel, type CancelOptions } from "./Cancel.js"
-import { untilOver } from "./internal/waiting.js"
-import { Worker, type WorkerOptions } from "./Worker.js"
-
-/**
- * Which run is meant.
- *
- * *Shape.* `runId`: any text of 1 to 255 characters; starting it twice with the same workflow and input gives the same
- * run. Without it a random one is made. `namespace`: `default` unless given.
- *
- * @category options
- * @since 0.1.0
- */
-export interface StartOptions {
-  readonly runId?: string
-  readonly namespace?: string
-}
-
-/**
- * What a client receives when it waits for a run: the output, a failure that the workflow declares, or how the run
- * ended otherwise.
- *
- * @category models
- * @since 0.1.0
- */
-export type ResultError<W extends AnyWorkflow> =
-  failureOfWorkflow<W> | RunFailed | RunCanceled | RunParked | RunNotFound | InvalidValue | StoreError
-
-/**
- * Where a run stands, for someone who looks in.
- *
- * @category models
- * @since 0.1.0
- */
-export interface RunSnapshot<W extends AnyWorkflow> {
-  readonly status: RunStatus
-  /** Path of the step that was committed or tried last. */
-  readonly cursor: string | null
-  /** Set once the run is final or parked. */
-  readonly result: Option.Option<Exit.Exit<outputOfWorkflow<W>, ResultError<W>>>
-}
-
-/**
- * A started run.
- *
- * @category models
- * @since 0.1.0
- */
-export interface RunHandle<W extends AnyWorkflow> {
-  readonly namespace: string
-  readonly runId: string
-  /** False if the run was there already and this start attached to it (law X9). */
-  readonly created: boolean
-  /**
-   * Waits until the run is final.
-   *
-   * *Errors.* The workflow's declared failures, with their own tags; `RunFailed` for any other failure; `RunCanceled`
-   * if it was canceled; `RunParked` if the run waits for a person because something is wrong with it.
-   */
-  readonly result: Effect.Effect<outputOfWorkflow<W>, ResultError<W>>
-  /**
-   * Commits of the run so far, those included that its worker has accepted and not yet made durable, where that worker lives
-   * in this process. A killed process may take these back.
-   */
-  readonly seq: Effect.Effect<number, RunNotFound | StoreError>
-  /** Commits of the run that are durable. */
-  readonly durableSeq: Effect.Effect<number, RunNotFound | StoreError>
-  /** Looks once. */
-  readonly poll: Effect.Effect<RunSnapshot<W>, RunNotFound | StoreError>
-}
-
-// ---- reading a run's end ---------------------------------------------------------------------------------------
-
-const failureCodec = (
-  definition: Definition,
-  failure: Extract<FailureRecord, { kind: "declared" }>,
-): Codec<unknown> | null => {
-  if (failure.operation === null) return definition.failure === null ? null : codecOf(definition.failure)
-  for (const node of definition.nodes) {
-    const declared = node.kind === "perform" ? [node.operation] : node.effects.filter(isOperation)
-    const operation = declared.find(({ name }) => name === failure.operation)
-    if (operation !== undefined) return operation.codecs.failure
-  }
-  return null
-}
-
-const undeclared = (run: RunOutcome, step: string, problem: string): RunFailed =>
-  new RunFailed({
-    runId: run.runId,
-    step,
-    problem,
-    details: { name: "Error", message: problem, tag: null, stack: null, cause: null },
-  })
-
-const failureOf = (definition: Definition, run: RunOutcome): unknown => {
-  const { failure } = run
-  if (failure === null) return undeclared(run, run.cursor ?? "", `it is ${run.status}`)
-  if (failure.kind === "canceled") return new RunCanceled({ runId: run.runId, reason: run.cancelReason })
-  if (failure.kind === "undeclared") {
-    return new RunFailed({ runId: run.runId, step: failure.step, problem: failure.problem, details: failure.details })
-  }
-  const decoded = failureCodec(definition, failure)?.decode(failure.value, `failure of step '${failure.step}'`)
-  // Written by code that declared another failure: its text is still the best that can be said.
-  return decoded !== undefined && Either.isRight(decoded)
-    ? decoded.right
-    : undeclared(run, failure.step, failure.problem)
-}
-
-const endOf = (definition: Definition, run: RunOutcome): Option.Option<Exit.Exit<any, any>> => {
-  switch (run.status) {
-    case "completed": {
-      const place = "stored output of the workflow"
-      const decoded =
-        definition.output === null
-          ? Either.right(undefined)
-          : codecOf(definition.output.schema).decode(run.output, place)
-      return Option.some(Either.match(decoded, { onLeft: Exit.fail, onRight: Exit.succeed }) as Exit.Exit<any, any>)
-    }
-    case "failed":
-    case "canceled":
-      return Option.some(Exit.fail(failureOf(definition, run)))
-    case "review":
-      return run.parked === null
-        ? Option.none()
-        : Option.some(Exit.fail(new RunParked({ runId: run.runId, ...run.parked })))
-    default:
-      return Option.none()
-  }
-}
-
-const waitFor = (store: CheckpointStoreService, definition: Definition, namespace: string, runId: string) =>
-  Effect.flatMap(untilOver(store, { namespace, runId }), (run) => Option.getOrThrow(endOf(definition, run)))
-
-const handleOf = (
-  store: CheckpointStoreService,
-  workflow: AnyWorkflow,
-  namespace: string,
-  runId: string,
-  created: boolean,
-): RunHandle<any> => ({
-  namespace,
-  runId,
-  created,
-  result: waitFor(store, workflow.definition, namespace, runId),
-  seq: Effect.suspend(() => {
-    const underWay = store.signals.underWay.get(ended(namespace, runId))
-    return underWay === undefined
-      ? Effect.map(store.findRun(namespace, runId), ({ seq }) => seq)
-      : Effect.succeed(underWay.acceptedSeq)
-  }),
-  durableSeq: Effect.map(store.findRun(namespace, runId), ({ seq }) => seq),
-  poll: Effect.map(store.findRun(namespace, runId), (run) => ({
-    status: run.status,
-    cursor: run.cursor,
-    result: endOf(workflow.definition, run),
-  })),
-})
-
-// ---- starting --------------------------------------------------------------------------------------------------
-
-const conflict = (run: RunRecord, workflow: string, inputHash: string): RunConflict | null => {
-  const of = { namespace: run.namespace, runId: run.runId }
-  if (run.workflow !== workflow) {
-    const problem = `it runs workflow '${run.workflow}', not '${workflow}'`
-    return new RunConflict({ ...of, reason: "WorkflowDiffers", problem })
-  }
-  return run.inputHash === inputHash
-    ? null
-    : new RunConflict({ ...of, reason: "InputDiffers", problem: "it was started with another input" })
-}
-
-const start = <W extends AnyWorkflow>(workflow: W, input: givenOfWorkflow<W>, options: StartOptions = {}) =>
-  Effect.gen(function* () {
-    const store = yield* CheckpointStore
-    const plan = yield* workflow.plan
-    const namespace = yield* checkId("namespace", options.namespace ?? defaultNamespace)
-    const runId = yield* checkId("run id", options.runId ?? randomUUID())
-    const gated = yield* codecOf(workflow.definition.input).gate(input, {
-      place: `input of workflow '${plan.workflow}'`,
-    })
-    const inputHash = fingerprint(canonicalText(gated.text))
-    const { created, run } = yield* store.createRun({
-      namespace,
-      runId,
-      workflow: plan.workflow,
-      version: plan.version,
-      planHash: plan.hash,
-      input: gated.text,
-      inputHash,
-    })
-    const refused = created ? null : conflict(run, plan.workflow, inputHash)
-    if (refused !== null) return yield* refused
-    yield* store.signals.send(runnable)
-    return handleOf(store, workflow, namespace, runId, created) as RunHandle<W>
-  })
-
-const attach = <W extends AnyWorkflow>(workflow: W, options: { readonly runId: string; readonly namespace?: string }) =>
-  Effect.gen(function* () {
-    const store = yield* CheckpointStore
-    const namespace = yield* checkId("namespace", options.namespace ?? defaultNamespace)
-    const runId = yield* checkId("run id", options.runId)
-    const run = yield* store.findRun(namespace, runId)
-    const refused = conflict(run, workflow.name, run.inputHash)
-    if (refused !== null) return yield* refused
-    return handleOf(store, workflow, namespace, runId, false) as RunHandle<W>
-  })
-
-const resume = (options: { readonly runId: string; readonly namespace?: string }) =>
-  Effect.gen(function* () {
-    const store = yield* CheckpointStore
-    const resumed = yield* store.unpark(options.namespace ?? defaultNamespace, options.runId)
-    if (resumed) yield* store.signals.send(runnable)
-    return resumed
-  })
-
-// ---- for callers who don't use Effect --------------------------------------------------------------------------
-
-/**
- * A started run, in promise style.
- *
- * @category models
- * @since 0.1.0
- */
-export interface PromiseRunHandle<W extends AnyWorkflow> {
-  readonly namespace: string
-  readonly runId: string
-  readonly created: boolean
-  /** Resolves with the output; rejects with the declared failure, `RunFailed`, `RunCanceled` or `RunParked`. */
-  readonly result: () => Promise<outputOfWorkflow<W>>
-  readonly poll: () => Promise<RunSnapshot<W>>
-}
-
-/**
- * A store and a worker in one object, in promise style.
- *
- * @category models
- * @since 0.1.0
- */
-export interface CairnClient {
-  readonly start: <W extends AnyWorkflow>(
-    workflow: W,
-    input: givenOfWorkflow<W>,
-    options?: StartOptions,
-  ) => Promise<PromiseRunHandle<W>>
-  readonly attach: <W extends AnyWorkflow>(
-    workflow: W,
-    options: { readonly runId: string; readonly namespace?: string },
-  ) => Promise<PromiseRunHandle<W>>
-  /** Lets a parked run go on. False if it was not parked. */
-  readonly resume: (options: { readonly runId: string; readonly namespace?: string }) => Promise<boolean>
-  /** Asks that a run be canceled. False if it has ended already. */
-  readonly cancel: (options: CancelOptions) => Promise<boolean>
-  /** One page of the runs that wait for a person. */
-  readonly parked: (options?: ParkedOptions) => Promise<ReadonlyArray<ParkedRun>>
-  /** Says whether an operation of unknown outcome happened; rejects with `AnswerRefused` where it cannot be said. */
-  readonly answer: (workflow: AnyWorkflow, of: AnswerOptions, said: OutcomeAnswer) => Promise<void>
-  /** Stops the worker (it drains), then closes the store. What still waits for a result is rejected. */
-  readonly close: () => Promise<void>
-}
-
-/**
- * What `Cairn.open` takes: a store, workflows, and what they need.
- *
- * @category options
- * @since 0.1.0
- */
-export type OpenOptions<Ws extends ReadonlyArray<AnyWorkflow>> = WorkerOptions<Ws> & {
-  /** A workflow with transaction steps needs a store that has transactions (CRN106). */
-  readonly store: Layer.Layer<
-    CheckpointStore | Extract<needsOfWorkflow<Ws[number]>, StoreWithTransactions<any>>,
-    StoreError
-  >
-} & ([handlersOf<Ws>] extends [never]
-    ? { readonly handlers?: Layer.Layer<never> }
-    : {
-        /** Handlers and services: `Layer.mergeAll(ChargeCard.toLayer(..), SendEmail.toLayer(..))`. */
-        readonly handlers: Layer.Layer<handlersOf<Ws>>
-      })
-
-/** What workflows need beside their store. */
-type handlersOf<Ws extends ReadonlyArray<AnyWorkflow>> = Exclude<
-  needsOfWorkflow<Ws[number]>,
-  StoreWithTransactions<any>
->
-
-const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(options: OpenOptions<Ws>): Promise<CairnClient> => {
-  const { store, handlers, ...worker } = options as WorkerOptions<Ws> & {
-    readonly store: Layer.Layer<CheckpointStore, StoreError>
-    readonly handlers?: Layer.Layer<any>
-  }
-  const layer = Worker.layer(worker).pipe(
-    Layer.provide(handlers ?? Layer.empty),
-    Layer.provideMerge(store),
-  ) as Layer.Layer<Worker | CheckpointStore, CompileError | InvalidId | StoreError>
-  const runtime = ManagedRuntime.make(layer)
-  // The failure itself is thrown, not a wrapper of it: callers tell errors apart by their tags.
-  // What still waits when the client closes would poll a store that is gone, and keep the process alive.
-  const waiting = new Set<Fiber.RuntimeFiber<any, any>>()
-  const run = async <A, E>(effect: Effect.Effect<A, E, Worker | CheckpointStore>): Promise<A> => {
-    const fiber = runtime.runFork(effect)
-    waiting.add(fiber)
-    const exit = await Effect.runPromise(Fiber.await(fiber))
-    waiting.delete(fiber)
-    if (Exit.isSuccess(exit)) return exit.value
-    throw Cause.squash(exit.cause)
-  }
-  const promised = <W extends AnyWorkflow>(handle: RunHandle<W>): PromiseRunHandle<W> => ({
-    namespace: handle.namespace,
-    runId: handle.runId,
-    created: handle.created,
-    result: () => run(handle.result),
-    poll: () => run(handle.poll),
-  })
-  try {
-    await run(Effect.void)
-  } catch (error) {
-    await runtime.dispose()
-    throw error
-  }
-  return {
-    start: async (workflow, input, startOptions) => promised(await run(start(workflow, input, startOptions))),
-    attach: async (workflow, of) => promised(await run(attach(workflow, of))),
-    resume: (of) => run(resume(of)),
-    cancel: (of) => run(cancel(of)),
-    parked: (of) => run(parked(of)),
-    answer: (workflow, of, said) => run(answer(workflow, of, said)),
-    close: async () => {
-      await Effect.runPromise(Fiber.interruptAll(waiting))
-      await runtime.dispose()
-    },
-  }
-}
+import { accept, answer, parked } from "./Answers.js"
+import { cancel } from "./Cancel.js"
+import { pause, resume } from "./Lifecycle.js"
+import { list, reviews } from "./Listings.js"
+import { review } from "./Reviews.js"
+import { schedule, schedules, unschedule } from "./Schedules.js"
+import { attach, branchOff, events, retry, start, startMany } from "./Starting.js"
+import { open } from "./Client.js"
+import { signal } from "./Signals.js"
 
 /**
  * Starts runs and waits for them.
@@ -392,8 +25,97 @@ export const Cairn = {
   start,
   /** A handle of a run that was started elsewhere. */
   attach,
-  /** Lets a parked run go on, once the reason is dealt with. False if it was not parked. */
+  /**
+   * What a run comes to, as it becomes durable, up to its end; for those who have no handle of it.
+   *
+   * *Errors.* Those of `attach`; those of the iteration are thrown (see `RunHandle.events`).
+   */
+  events,
+  /**
+   * Starts many runs of a workflow: for each, in order, its handle or why it was not started. Those of one transaction of the
+   * store are there together; a start that is refused does not touch the others. Asked again with the same ids it attaches (X9).
+   */
+  startMany,
+  /**
+   * One page of runs, newest first, without their inputs and outputs.
+   *
+   * *Shape.* `cursor` leads to the next page, null after the last. A run that was there when the first page was read comes once,
+   * whatever is created meanwhile. A filter on status or workflow walks the runs of the namespace in that order until a page is full.
+   *
+   * *Errors.* `InvalidValue`: an option that does not exist or does not fit; a cursor that is none. `InvalidId`. `StoreError`.
+   * A run whose failure cannot be read is listed all the same, with `unreadable`.
+   *
+   * *Laws.* D30.
+   *
+   * @example
+   * ```ts
+   * import { Cairn, MemoryStore, Workflow } from "@cairn/core"
+   * import { Schema } from "effect"
+   *
+   * const note = Workflow.make("note", { version: 1, input: Schema.String })
+   *   .step("keep", { effects: [], output: Schema.String }, ({ input }) => input)
+   *   .compile()
+   * const cairn = await Cairn.open({ store: MemoryStore.layer, workflows: [note] })
+   * for (const text of ["a", "b", "c"]) await (await cairn.start(note, text, { runId: text })).result()
+   *
+   * const first = await cairn.list({ workflow: "note", status: "completed", limit: 2 })
+   * const rest = await cairn.list({ workflow: "note", status: "completed", limit: 2, cursor: first.cursor! })
+   * const seen = [...first.runs, ...rest.runs].map(({ runId }) => runId)
+   * seen.sort()
+   * // => ["a", "b", "c"]
+   * await cairn.close()
+   * ```
+   */
+  list,
+  /**
+   * One page of the reviews that wait for a decision, the oldest first: what is shown, whose affair it is by now, until when.
+   *
+   * *Errors.* As those of `list`.
+   *
+   * *Laws.* D31.
+   */
+  reviews,
+  /**
+   * Pauses a run: what is under way in it comes to its end and is kept, nothing further begins, and no worker takes it up until
+   * `resume`. Signals and decisions are kept meanwhile; time goes on, and what is due by then is due at once afterwards. A cancel
+   * waits as well, unless the run is at work.
+   *
+   * *Shape.* True: it is paused. False: it has ended already, or is to be canceled: a cancel ends a pause. Its worker lets go at its next turn; one in another process learns of
+   * it by its next heartbeat.
+   *
+   * *Errors.* `RunNotFound`. `InvalidId`. `StoreError`.
+   *
+   * *Laws.* D32.
+   */
+  pause,
+  /**
+   * Lets a paused run go on, and a parked one, once the reason is dealt with. False if it was neither.
+   *
+   * *Errors.* `InvalidId`. `StoreError`.
+   */
   resume,
+  /**
+   * Has a failed run tried again, from the step that failed: what is committed stays, retries are counted anew, and an operation that
+   * is known not to have happened is performed under a new key. Where a child has failed, the child is tried again first.
+   *
+   * *Errors.* `RetryRefused`: it has not failed, or what it had done is taken back. `RunConflict`: it is a run of another workflow or
+   * version. `RunNotFound`. `InvalidId`. `CompileError`. `StoreError`.
+   *
+   * *Laws.* D33: of several retries one succeeds. X5. A crash between child and run leaves the child at work and the run failed: ask
+   * again.
+   */
+  retry,
+  /**
+   * A new run that begins with what another one had committed before a step, and goes its own way from there. The original is not
+   * changed; it may still be under way.
+   *
+   * *Errors.* `ForkRefused`: the original has done something at or after that step that the fork would do again (its children
+   * included), and `effects` does not say what is to become of it. `RunConflict`: it is a run of another workflow or version, or
+   * `newRunId` is in use. `RunNotFound`. `InvalidValue`. `InvalidId`. `CompileError`. `StoreError`.
+   *
+   * *Laws.* D34; X4: an operation that would now be another than the reused one is not sent, the fork is parked (`IntentMismatch`).
+   */
+  fork: branchOff,
   /**
    * Asks that a run be canceled. The step that runs is interrupted; what the run has done is taken back, last first, as its
    * steps say how (`compensate`); then it is `canceled`, and who waits for it gets `RunCanceled`. An operation of unknown
@@ -410,6 +132,26 @@ export const Cairn = {
   /** One page of the runs that wait for a person, with what is unknown of each. */
   parked,
   /**
+   * Sends a signal to a run. It is kept if nobody waits for it yet, and taken once, in the order in which they were sent. True if
+   * it is new, false if it was sent before under the same id.
+   *
+   * *Errors.* `InvalidValue`: the payload does not fit the signal's schema. `SignalRefused`. `RunNotFound`. `RunConflict`: it is a
+   * run of another workflow. `InvalidId`. `StoreError`.
+   *
+   * *Laws.* X13; D22.
+   */
+  signal,
+  /**
+   * Decides what a run shows for review.
+   *
+   * *Errors.* `InvalidValue`: the decision does not fit its schema; the run waits on. `DecisionRefused`: it waits for no such
+   * decision, somebody was first, or its time is over. `RunConflict`: it is a run of another workflow or version. `RunNotFound`.
+   * `StoreError`.
+   *
+   * *Laws.* D28: of several decisions the first is taken, and none once the deadline has passed.
+   */
+  review,
+  /**
    * Says of an operation whose outcome is unknown that it happened, with its result, or that it did not: it is then
    * performed again, under a new key. The run goes on.
    *
@@ -420,6 +162,50 @@ export const Cairn = {
    * *Laws.* D19: of several answers the first is taken.
    */
   answer,
+  /**
+   * Starts a workflow again and again, at times of a calendar: any worker of that workflow and version starts the run of an
+   * instant, once. Under an id that is in use it changes the schedule; where its times stay the same, nothing that was missed is
+   * lost.
+   *
+   * *Errors.* `InvalidSchedule`: the specification, the time zone or an option. `InvalidValue`: the input. `InvalidId`.
+   * `CompileError`. `StoreError`.
+   *
+   * *Laws.* D37: an instant is fired once, and its run bears it in its id.
+   *
+   * @example
+   * ```ts
+   * import { Cairn, MemoryStore, Workflow } from "@cairn/core"
+   * import { Schema } from "effect"
+   *
+   * const report = Workflow.make("report", { version: 1, input: Schema.String })
+   *   .step("write", { effects: [], output: Schema.String }, ({ input }) => `Report for ${input}`)
+   *   .compile()
+   *
+   * const cairn = await Cairn.open({ store: MemoryStore.layer, workflows: [report] })
+   * const nightly = { id: "nightly", cron: "30 2 * * *", timeZone: "Europe/Berlin", input: "sales" }
+   * await cairn.schedule(report, nightly)
+   * ;(await cairn.schedules()).map(({ id, cron }) => [id, cron])
+   * // => [["nightly", "30 2 * * *"]]
+   * await cairn.unschedule({ id: "nightly" })
+   * // => true
+   * await cairn.close()
+   * ```
+   */
+  schedule,
+  /** Removes a schedule; what it has started goes on. False if there is none. */
+  unschedule,
+  /** One page of schedules, in order of their ids. */
+  schedules,
+  /**
+   * Gives the output of a step in the place of one that its schema has refused, for a run that is parked for it
+   * (`onInvalid: { then: "review" }`). It is checked like any output; then the run goes on from there.
+   *
+   * *Errors.* `InvalidValue`: it does not fit either; the run stays parked. `AnswerRefused`: the run is not parked for it, or
+   * somebody was first. `RunConflict`: it is a run of another workflow or version. `RunNotFound`. `StoreError`.
+   *
+   * *Laws.* X3; D24: it is taken in the commit of the step.
+   */
+  accept,
   /**
    * Store, worker and client in promise style, for callers who don't use Effect.
    *

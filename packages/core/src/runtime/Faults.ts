@@ -42,6 +42,8 @@ export type FaultPoint = (typeof faultPoints)[number]
 /**
  * Where the runtime stands when it reaches a point.
  *
+ * *Shape.* `step` is the path of the step: `charge`, `agent[3]/think`. `attempt` counts from 1; 0 where something steers.
+ *
  * @category models
  * @since 0.1.0
  */

@@ -14,7 +14,7 @@ import type { AnyWorkflow, needsOfWorkflow } from "../builder/Workflow.js"
 import type { CompileError, InvalidId, StoreError } from "../model/Errors.js"
 import type { Durability } from "../dsl/Definition.js"
 import { CheckpointStore, type CheckpointStoreService, type Commit } from "../store/CheckpointStore.js"
-import { runnable, type Listener } from "../store/LocalSignals.js"
+import { runnable, scheduled, type Listener } from "../store/LocalSignals.js"
 import { Faults, type FaultsService } from "./Faults.js"
 import { heed } from "./internal/arrivals.js"
 import { claimOnce } from "./internal/claiming.js"
@@ -30,6 +30,7 @@ import {
   type Owned,
 } from "./internal/ownership.js"
 import { makeDueTimes, makePace } from "./internal/pace.js"
+import { keepScheduling } from "./internal/scheduling.js"
 import { compiled, settings, type Settings } from "./internal/settings.js"
 import { keepBeating, makeWorkerLease, type WorkerLease } from "./internal/workerLease.js"
 import { WriteBehind } from "./WriteBehind.js"
@@ -40,7 +41,7 @@ import { WriteBehind } from "./WriteBehind.js"
  * *Shape.* `concurrency`: runs at once (16). `lease`: how long a silent worker is waited for before another takes over
  * (30 seconds); heartbeats come three times as often, as long as it holds anything. `pollInterval`: how often it looks
  * for runs that nobody told it of (1 second). `maxPollInterval`: how long the pauses of an idle worker grow: one that has
- * had nothing to do for a lease's time doubles them until they are so long (60 times `pollInterval` with a store that wakes
+ * had nothing to do for a lease's time doubles them until they are so long (80 times `pollInterval` with a store that wakes
  * it, as Postgres does; twice without). Wake-ups, and runs that went to sleep here and are due, are not waited for. It is
  * how late an idle worker may find a run that no wake-up tells of: started by another process where the store has none, put
  * to sleep by another process, or left by a worker that died, whose lease has to end first. `drain`: how long a stopping worker waits for steps under way (10 seconds).
@@ -237,13 +238,17 @@ const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>
       ),
     )
     const claiming = yield* Effect.forkDaemon(keepClaiming(core, wake))
+    const scheduling = yield* Effect.forkDaemon(keepScheduling(core, yield* store.signals.listen(scheduled)))
     yield* Effect.addFinalizer(() =>
       // Heartbeats go on while steps drain: what they do must stay ours until it is released.
       Effect.suspend(() => {
         core.draining = true
         return Fiber.interruptFork(claiming).pipe(
-          // A claim that is under way is waited for, unless the store has stopped answering.
-          Effect.zipRight(Fiber.await(claiming).pipe(Effect.interruptible, Effect.timeoutOption(answerMs))),
+          Effect.zipRight(Fiber.interruptFork(scheduling)),
+          // A claim, or a firing, that is under way is waited for, unless the store has stopped answering.
+          Effect.zipRight(
+            Fiber.awaitAll([claiming, scheduling]).pipe(Effect.interruptible, Effect.timeoutOption(answerMs)),
+          ),
           Effect.zipRight(Effect.ensuring(stop(core), Fiber.interruptFork(beating))),
         )
       }),

@@ -59,6 +59,7 @@ const outcomes = {
   Final: "final",
   Parked: "parked",
   Sleeping: "sleeping",
+  Waiting: "waiting",
   Drained: "released",
 } as const satisfies Record<LoopEnd["_tag"], string>
 

@@ -1,7 +1,16 @@
 import { readFileSync } from "node:fs"
 import { Context, Effect, Either, Schema } from "effect"
 import { describe, expect, it } from "vitest"
-import { Effects, OnUnknown, Operation, Plan, planFormat, Workflow, type Diagnostic } from "../../src/index.js"
+import {
+  Effects,
+  OnUnknown,
+  Operation,
+  Plan,
+  planFormat,
+  Workflow,
+  type Diagnostic,
+  type PlanStep,
+} from "../../src/index.js"
 
 const onUnknown = OnUnknown.retryWithKey({ keyWindow: "24 hours" })
 class Model extends Context.Tag("Model")<Model, { readonly ask: Effect.Effect<string> }>() {}
@@ -448,7 +457,7 @@ describe("a plan", () => {
   it("lists each member of a choice with its case", () => {
     const choice = Operation.oneOf({ mail: Email, page: Publish })
     const { nodes } = Either.getOrThrow(flow.perform("say", choice, { payload: nothing }).compile().plan) as Plan
-    expect(nodes[0]!.operations.map(({ name, case: which }) => [which, name])).toEqual([
+    expect((nodes[0] as PlanStep).operations.map(({ name, case: which }) => [which, name])).toEqual([
       ["mail", "mail.send"],
       ["page", "cms.publish"],
     ])

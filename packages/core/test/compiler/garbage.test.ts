@@ -114,7 +114,7 @@ const performSpec = fc.oneof(
 )
 
 type Call = (flow: any) => any
-const call: fc.Arbitrary<Call> = fc.oneof(
+const plainCall: fc.Arbitrary<Call> = fc.oneof(
   fc.tuple(name, spec, run).map(
     ([n, s, r]): Call =>
       (flow) =>
@@ -131,6 +131,79 @@ const call: fc.Arbitrary<Call> = fc.oneof(
         flow.use(fragment),
   ),
 )
+/** A function that builds a body, more or less. */
+const build: fc.Arbitrary<unknown> = fc.oneof(
+  fc.array(plainCall, { maxLength: 2 }).map((calls) => (flow: any) => calls.reduce((so, add) => add(so), flow)),
+  fc.constant((flow: any) => flow.branch("inner", () => "a", { a: (f: any) => f.end("end", () => 1) })),
+  run,
+)
+const builds = fc.oneof(fc.dictionary(fc.string(), build), junk)
+const controlSpec = fc.oneof(
+  fc.record(
+    {
+      ...{ state: schema, initial: run, maxIterations: fc.oneof(fc.constant(2), junk), onLimit: junk },
+      ...{ item: schema, items: run, key: run, concurrency: junk, onFailure: junk },
+      ...{ schema, signal: name, timeout: junk, onTimeout: fc.oneof(fc.constant("fail"), junk) },
+      ...{ decision: schema, show: run, deadline: fc.oneof(fc.constant("1 day"), junk), onReject: junk, who: junk },
+      ...{ escalate: fc.oneof(fc.array(fc.oneof(fc.record({ after: junk, who: junk }), junk)), junk), validFor: junk },
+      ...{ input: run, settle: junk },
+    },
+    { requiredKeys: [] },
+  ),
+  junk,
+)
+const child = fc.oneof(
+  fc
+    .array(plainCall, { maxLength: 2 })
+    .map((calls) =>
+      calls.reduce((so, add) => add(so), (Workflow as any).make("child", { version: 1, input: Schema.Void })).compile(),
+    ),
+  junk,
+)
+const controlCall: fc.Arbitrary<Call> = fc
+  .tuple(
+    fc.constantFrom(
+      "branch",
+      "match",
+      "loop",
+      "forEach",
+      "parallel",
+      "sleep",
+      "sleepUntil",
+      "signal",
+      "review",
+      "child",
+      "fail",
+      "end",
+    ),
+    name,
+    fc.record({ spec: controlSpec, run, build, builds, child, junk }),
+  )
+  .map(([kind, n, given]): Call => {
+    const { build, builds, child, junk, run, spec } = given
+    const args: Readonly<Record<string, ReadonlyArray<unknown>>> = {
+      branch: [run, builds],
+      match: [junk, run, builds],
+      loop: [spec, build, run],
+      forEach: [spec, build],
+      parallel: [builds],
+      signal: [spec],
+      review: [spec],
+      child: [child, spec],
+      fail: [run],
+      end: [run],
+    }
+    return (flow) => {
+      try {
+        return flow[kind](n, ...(args[kind] ?? [junk]))
+      } catch (thrown) {
+        // A body is the caller's own function: what it throws is thrown where it is given.
+        expect((thrown as Error).message).toBe("unreadable")
+        return flow
+      }
+    }
+  })
+const call: fc.Arbitrary<Call> = fc.oneof(plainCall, controlCall)
 const options = fc.oneof(fc.record({ version: junk, input: schema, failure: schema }, { requiredKeys: [] }), junk)
 
 const hold = (workflow: { readonly plan: Either.Either<Plan, unknown>; readonly diagnostics: ReadonlyArray<any> }) => {
@@ -154,7 +227,7 @@ describe("compile() on garbage", () => {
       fc.property(
         name,
         options,
-        fc.array(call, { maxLength: 4 }),
+        fc.array(call, { maxLength: 5 }),
         fc.option(fc.tuple(schema, run)),
         (n, o, calls, out) => {
           const built = calls.reduce((flow, add) => add(flow), (Workflow as any).make(n, o))
@@ -198,6 +271,22 @@ describe("compile() on garbage", () => {
         flow.step("a", { effects: [part], output: Schema.Void }, () => 1).compile(),
         flow.step("a", { effects: [], output: part }, () => 1).compile(),
         flow.step("a", { effects: [], output: Schema.Void, retry: part }, () => 1).compile(),
+        flow.branch("a", part, { a: (f: any) => f }).compile(),
+        flow.branch("a", () => "a", { a: () => part }).compile(),
+        flow
+          .loop(
+            "a",
+            { state: part, initial: () => 1, maxIterations: part },
+            (f: any) => f,
+            () => 1,
+          )
+          .compile(),
+        flow.sleep("a", part).compile(),
+        flow.sleepUntil("a", part).compile(),
+        flow.signal("a", { schema: part }).compile(),
+        flow.review("a", { decision: Schema.Void, show: () => 1, deadline: part, escalate: [part] }).compile(),
+        flow.child("a", part, { input: () => 1 }).compile(),
+        flow.fail("a", part).compile(),
         flow.perform("a", part, { payload: () => 1 }).compile(),
         flow.output(part, () => 1).compile(),
       ]

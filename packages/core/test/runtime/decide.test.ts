@@ -3,13 +3,22 @@ import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { AttemptRecord, EffectRecord, FailureRecord, RunStatus, StepRecord } from "../../src/index.js"
 import { escapeSegment } from "../../src/index.js"
-import { effectOf, type Plan, type PlanEffect, type PlanNode } from "../../src/model/Plan.js"
-import { decide, type Records } from "../../src/runtime/internal/decide.js"
+import {
+  effectOf,
+  type Plan,
+  type PlanControl,
+  type PlanEffect,
+  type PlanNode,
+  type PlanStep,
+} from "../../src/model/Plan.js"
+import { decide, type Decision, type Records, type Work } from "../../src/runtime/internal/decide.js"
+import { emptyFrame, Fan, type Frame } from "../../src/runtime/internal/frames.js"
+import { scopeOf, prefixOf } from "../../src/runtime/internal/paths.js"
 
-const node = (name: string, effects: ReadonlyArray<PlanEffect> = []): PlanNode => ({
+const node = (name: string, effects: ReadonlyArray<PlanEffect> = [], under = ""): PlanStep => ({
   kind: "step",
   name,
-  path: escapeSegment(name),
+  path: `${under}${escapeSegment(name)}`,
   effects,
   operations: [],
   optional: false,
@@ -32,8 +41,9 @@ const planOf = (nodes: ReadonlyArray<PlanNode>): Plan => ({
   nodes,
 })
 
-const step = (of: PlanNode, seq = 1): StepRecord => ({
-  path: of.path,
+const step = (of: PlanNode, seq = 1, path = of.path): StepRecord => ({
+  path,
+  scope: scopeOf(prefixOf(path)),
   seq,
   result: "1",
   effect: effectOf(of),
@@ -73,10 +83,8 @@ const effect = (of: PlanNode, generation: number, state: EffectRecord["state"] =
   settledAt: null,
 })
 
-const group = <A extends { readonly path: string }>(rows: ReadonlyArray<A>): ReadonlyMap<string, ReadonlyArray<A>> => {
-  const map = new Map<string, Array<A>>()
-  for (const row of rows) map.set(row.path, [...(map.get(row.path) ?? []), row])
-  return map
+const add = <A>(map: Map<string, Array<A>>, path: string, row: A): void => {
+  map.set(path, [...(map.get(path) ?? []), row])
 }
 
 const records = (of: {
@@ -87,15 +95,44 @@ const records = (of: {
   readonly steps?: ReadonlyArray<StepRecord>
   readonly effects?: ReadonlyArray<EffectRecord>
   readonly attempts?: ReadonlyArray<AttemptRecord>
-}): Records => ({
-  status: of.status ?? "running",
-  samePlan: of.samePlan ?? true,
-  failure: of.failure ?? null,
-  cancelAt: of.cancelAt ?? null,
-  steps: new Map((of.steps ?? []).map((row) => [row.path, row])),
-  effects: group(of.effects ?? []),
-  attempts: group(of.attempts ?? []),
-})
+  /** Nothing is left unread. */
+  readonly settled?: boolean
+  readonly scopes?: ReadonlyArray<string>
+  readonly turns?: Records["turns"]
+  readonly fans?: Records["fans"]
+  readonly waits?: Records["waits"]
+}): Records => {
+  const settled = of.settled ?? true
+  const frames = new Map<string, Frame>(["", ...(of.scopes ?? [])].map((scope) => [scope, emptyFrame(scope, settled)]))
+  for (const row of of.steps ?? []) frames.get(row.scope)!.steps.set(row.path, row)
+  for (const row of of.effects ?? []) add(frames.get(scopeOf(prefixOf(row.path)))!.effects, row.path, row)
+  for (const row of of.attempts ?? []) add(frames.get(scopeOf(prefixOf(row.path)))!.attempts, row.path, row)
+  return {
+    status: of.status ?? "running",
+    samePlan: of.samePlan ?? true,
+    failure: of.failure ?? null,
+    cancelAt: of.cancelAt ?? null,
+    frames,
+    turns: of.turns ?? new Map(),
+    fans: of.fans ?? new Map(),
+    waits: of.waits === undefined ? new Map() : of.waits,
+    failing: new Map(),
+    undo: [],
+  }
+}
+
+/** What is decided, where that is one thing alone. */
+const next = (plan: Plan, of: Records): Exclude<Decision, { _tag: "Work" }> | Work => {
+  const decision = decide(plan, of)
+  if (decision._tag !== "Work") return decision
+  expect(decision.work).toHaveLength(1)
+  return decision.work[0]!
+}
+
+const work = (plan: Plan, of: Records): ReadonlyArray<Work> => {
+  const decision = decide(plan, of)
+  return decision._tag === "Work" ? decision.work : expect.fail(decision._tag)
+}
 
 const [a, b, c] = [node("a"), node("b"), node("c")]
 const charge: PlanEffect = { kind: "external", name: "charge" }
@@ -103,16 +140,19 @@ const charge: PlanEffect = { kind: "external", name: "charge" }
 describe("decide", () => {
   it("has nothing to do with a run that is final", () => {
     for (const status of ["completed", "failed", "canceled"] as const) {
-      expect(decide(planOf([a]), records({ status }))).toEqual({ _tag: "Finished" })
+      expect(next(planOf([a]), records({ status }))).toEqual({ _tag: "Finished" })
     }
   })
 
   it("begins with the first step, and completes after the last", () => {
     const plan = planOf([a, b])
-    expect(decide(plan, records({}))).toEqual({
+    expect(next(plan, records({}))).toEqual({
       _tag: "Attempt",
       node: a,
-      index: 0,
+      path: "a",
+      frame: expect.objectContaining({ scope: "" }),
+      isLast: false,
+      takesBack: null,
       attempt: 1,
       failures: 0,
       rejections: 0,
@@ -120,17 +160,17 @@ describe("decide", () => {
       effect: null,
       notBefore: null,
     })
-    expect(decide(plan, records({ steps: [step(a)] }))).toMatchObject({ _tag: "Attempt", node: b, index: 1 })
-    expect(decide(plan, records({ steps: [step(a), step(b)] }))).toEqual({ _tag: "Complete" })
+    expect(next(plan, records({ steps: [step(a)] }))).toMatchObject({ _tag: "Attempt", node: b, isLast: true })
+    expect(next(plan, records({ steps: [step(a), step(b)] }))).toEqual({ _tag: "Complete" })
   })
 
   it("completes a plan without steps", () => {
-    expect(decide(planOf([]), records({}))).toEqual({ _tag: "Complete" })
+    expect(next(planOf([]), records({}))).toEqual({ _tag: "Complete" })
   })
 
   it("counts failures and rejections apart, and waits for the last attempt's time", () => {
     const attempts = [attempt(a, 1, "failed"), attempt(a, 2, "rejected"), attempt(a, 3, "refused", 77)]
-    expect(decide(planOf([a]), records({ attempts }))).toMatchObject({
+    expect(next(planOf([a]), records({ attempts }))).toMatchObject({
       attempt: 4,
       failures: 2,
       rejections: 1,
@@ -141,18 +181,18 @@ describe("decide", () => {
 
   it("moves the generation only past refused attempts, and hands on that generation's intent alone", () => {
     const effects = [effect(a, 0, "failed"), effect(a, 1)]
-    expect(decide(planOf([a]), records({ effects }))).toMatchObject({ generation: 0, effect: { state: "failed" } })
+    expect(next(planOf([a]), records({ effects }))).toMatchObject({ generation: 0, effect: { state: "failed" } })
     const refused = records({ effects, attempts: [attempt(a, 1, "refused")] })
-    expect(decide(planOf([a]), refused)).toMatchObject({ generation: 1, effect: { state: "intended" } })
+    expect(next(planOf([a]), refused)).toMatchObject({ generation: 1, effect: { state: "intended" } })
     const twice = records({ effects, attempts: [attempt(a, 1, "refused"), attempt(a, 2, "refused")] })
-    expect(decide(planOf([a]), twice)).toMatchObject({ generation: 2, effect: null })
+    expect(next(planOf([a]), twice)).toMatchObject({ generation: 2, effect: null })
     const failed = records({ effects, attempts: [attempt(a, 1, "failed")] })
-    expect(decide(planOf([a]), failed)).toMatchObject({ generation: 0 })
+    expect(next(planOf([a]), failed)).toMatchObject({ generation: 0 })
   })
 
   it("looks at no other step's attempts and intents", () => {
     const of = records({ attempts: [attempt(b, 1, "failed", 5)], effects: [effect(b, 0)] })
-    expect(decide(planOf([a, b]), of)).toMatchObject({ node: a, attempt: 1, effect: null, notBefore: null })
+    expect(next(planOf([a, b]), of)).toMatchObject({ node: a, attempt: 1, effect: null, notBefore: null })
   })
 
   it("refuses what an earlier version committed and this one cannot place", () => {
@@ -168,19 +208,19 @@ describe("decide", () => {
       [planOf([node("a", [{ kind: "transaction", name: "transaction" }])]), of([step(a)]), "a"],
     ]
     for (const [plan, recorded, at] of cases) {
-      expect(decide(plan, recorded)).toMatchObject({ _tag: "Incompatible", step: at })
+      expect(next(plan, recorded)).toMatchObject({ _tag: "Incompatible", step: at })
     }
   })
 
   it("accepts steps that were added at the end, and reads that were added to a step", () => {
     const of = records({ samePlan: false, steps: [step(a)] })
-    expect(decide(planOf([a, b]), of)).toMatchObject({ _tag: "Attempt", node: b })
+    expect(next(planOf([a, b]), of)).toMatchObject({ _tag: "Attempt", node: b })
     const reads = node("a", [{ kind: "read", name: "model" }])
-    expect(decide(planOf([reads, b]), of)).toMatchObject({ _tag: "Attempt", node: b })
+    expect(next(planOf([reads, b]), of)).toMatchObject({ _tag: "Attempt", node: b })
   })
 
   it("cancels where it stands, unless something happened there or may have", () => {
-    const of = (rest: Parameters<typeof records>[0]) => decide(planOf([a, b]), records({ cancelAt: 5, ...rest }))
+    const of = (rest: Parameters<typeof records>[0]) => next(planOf([a, b]), records({ cancelAt: 5, ...rest }))
     const cancel = { _tag: "Cancel", step: "a" }
     expect(of({})).toEqual(cancel)
     expect(of({ attempts: [attempt(a, 1, "failed", 99)] })).toEqual(cancel)
@@ -197,14 +237,106 @@ describe("decide", () => {
 
   it("does not cancel what fails already, has ended, or cannot be interpreted", () => {
     const failure = { kind: "canceled", step: "a", problem: "" } as const
-    expect(decide(planOf([a]), records({ cancelAt: 5, failure }))).toEqual({ _tag: "Failed", failure })
-    expect(decide(planOf([a]), records({ cancelAt: 5, status: "completed" }))).toEqual({ _tag: "Finished" })
+    expect(next(planOf([a]), records({ cancelAt: 5, failure }))).toEqual({ _tag: "Failed", failure })
+    expect(next(planOf([a]), records({ cancelAt: 5, status: "completed" }))).toEqual({ _tag: "Finished" })
     const removed = records({ cancelAt: 5, samePlan: false, steps: [step(a)] })
-    expect(decide(planOf([b]), removed)).toMatchObject({ _tag: "Incompatible" })
+    expect(next(planOf([b]), removed)).toMatchObject({ _tag: "Incompatible" })
   })
 
   it("refuses a gap even under the same plan", () => {
-    expect(decide(planOf([a, b]), records({ steps: [step(b)] }))).toMatchObject({ _tag: "Incompatible", step: "b" })
+    expect(next(planOf([a, b]), records({ steps: [step(b)] }))).toMatchObject({ _tag: "Incompatible", step: "b" })
+  })
+})
+
+describe("decide, where things stand inside each other", () => {
+  const signal = (name: string, under = ""): PlanControl => ({
+    ...{ kind: "signal", name, path: `${under}${name}`, signal: name, payload: {}, timeoutMs: null, onTimeout: "fail" },
+  })
+  const arms: PlanControl = {
+    ...{ kind: "parallel", name: "p", path: "p" },
+    arms: {
+      l: [node("x", [], "p:l/"), node("y", [], "p:l/")],
+      r: [node("x", [charge], "p:r/")],
+      s: [signal("s", "p:s/")],
+    },
+  }
+  const loop: PlanControl = {
+    ...{ kind: "loop", name: "l", path: "l", state: {}, maxIterations: 3, onLimit: "fail" },
+    body: [node("x", [], "l[]/")],
+  }
+  const each: PlanControl = {
+    ...{ kind: "forEach", name: "e", path: "e", item: null, concurrency: 2, onFailure: "stop" },
+    body: [node("x", [], "e[]/"), node("y", [], "e[]/")],
+  }
+  const turn = (n: number): StepRecord => ({ ...step(a, 1, `l[${n}]`), scope: "l[", effect: "turn" })
+  const shown = (all: ReadonlyArray<Work>) =>
+    all.map((each) => `${each._tag === "Steer" || each._tag === "Load" ? each.what : each._tag} ${each.path}`)
+
+  it("goes on in every arm at once, and past them when all are done", () => {
+    const plan = planOf([arms, b])
+    expect(shown(work(plan, records({})))).toEqual(["Attempt p:l/x", "Attempt p:r/x", "Wait p:s/s"])
+    const some = [step(node("x", [], "p:l/")), step(node("x", [charge], "p:r/"))]
+    expect(shown(work(plan, records({ steps: some })))).toEqual(["Attempt p:l/y", "Wait p:s/s"])
+    const all = [...some, step(node("y", [], "p:l/")), step(signal("s", "p:s/"))]
+    expect(shown(work(plan, records({ steps: all })))).toEqual(["Attempt b"])
+  })
+
+  it("has only what is open seen to once the run is to end", () => {
+    const plan = planOf([arms, b])
+    const open = { ...effect(b, 0), path: "p:r/x" }
+    expect(shown(work(plan, records({ cancelAt: 1, effects: [open] })))).toEqual(["Attempt p:r/x"])
+    expect(next(plan, records({ cancelAt: 1 }))).toMatchObject({ _tag: "Cancel" })
+  })
+
+  it("asks for the turn that a loop has come to, and for nothing of those before", () => {
+    const plan = planOf([loop])
+    expect(shown(work(plan, records({})))).toEqual(["initial l"])
+    expect(shown(work(plan, records({ settled: false })))).toEqual(["turn l"])
+    const turns = new Map([["l", turn(2)]])
+    expect(shown(work(plan, records({ settled: false, turns })))).toEqual(["frame l[2]"])
+    const scopes = ["l[2]"]
+    expect(shown(work(plan, records({ settled: false, turns, scopes })))).toEqual(["open l[2]/x"])
+    expect(shown(work(plan, records({ turns, scopes })))).toEqual(["Attempt l[2]/x"])
+    const steps = [step(node("x", [], "l[]/"), 1, "l[2]/x")]
+    expect(work(plan, records({ turns, scopes, steps }))).toMatchObject([{ what: "next", path: "l", of: "2" }])
+  })
+
+  it("holds so many items open, each where it stands, and asks for them alone", () => {
+    const plan = planOf([each])
+    const fan = new Fan(
+      ["a", "b", "c", "d"].map((key) => ({ key, value: key })),
+      2,
+      [{ key: "a", failed: false }],
+    )
+    const fans = new Map([["e", fan]])
+    expect(shown(work(plan, records({})))).toEqual(["items e"])
+    expect(shown(work(plan, records({ fans })))).toEqual(["frame e[b]", "frame e[c]"])
+    const scopes = ["e[b]", "e[c]"]
+    const steps = [step(node("x", [], "e[]/"), 1, "e[c]/x")]
+    expect(shown(work(plan, records({ fans, scopes, steps })))).toEqual(["Attempt e[b]/x", "Attempt e[c]/y"])
+    fan.end("b", false)
+    expect(fan.window.map((index) => fan.items[index]!.key)).toEqual(["c", "d"])
+    fan.end("d", true)
+    fan.end("c", false)
+    expect([fan.window, fan.done, fan.failed]).toEqual([[], 4, 1])
+    expect(shown(work(plan, records({ fans })))).toEqual(["each e"])
+  })
+
+  it("refuses what stands in a scope and has no place in the plan", () => {
+    const of = (path: string, seq = 1) =>
+      records({ samePlan: false, turns: new Map([["l", turn(0)]]), scopes: ["l[0]"], steps: [step(a, seq, path)] })
+    expect(next(planOf([loop]), of("l[0]/gone"))).toMatchObject({ _tag: "Incompatible", step: "l[0]/gone" })
+    expect(next(planOf([loop]), of("l[0]/x"))).toMatchObject({ what: "next" })
+  })
+
+  it("counts retries anew once a person has had a failed run tried again", () => {
+    const attempts = [
+      attempt(a, 1, "failed"),
+      attempt(a, 2, "refused"),
+      attempt(a, 3, "retried"),
+      attempt(a, 4, "failed"),
+    ]
+    expect(next(planOf([a]), records({ attempts }))).toMatchObject({ attempt: 5, failures: 1, generation: 1 })
   })
 })
 
@@ -232,7 +364,7 @@ const historyArbitrary = nodesArbitrary.chain((nodes) =>
 )
 
 const historyOf = (of: {
-  readonly nodes: ReadonlyArray<PlanNode>
+  readonly nodes: ReadonlyArray<PlanStep>
   readonly done: number
   readonly kinds: ReadonlyArray<AttemptRecord["kind"]>
   readonly samePlan: boolean
@@ -251,11 +383,15 @@ describe("for any plan and history", () => {
     fc.assert(
       fc.property(historyArbitrary, (history) => {
         const plan = planOf(history.nodes)
-        const once = decide(plan, historyOf(history))
-        expect(decide(structuredClone(plan), historyOf(history))).toEqual(once)
+        const once = next(plan, historyOf(history))
+        expect(next(structuredClone(plan), historyOf(history))).toEqual(once)
         if (history.done === history.nodes.length) expect(once).toEqual({ _tag: "Complete" })
         else {
-          expect(once).toMatchObject({ _tag: "Attempt", index: history.done, attempt: history.kinds.length + 1 })
+          expect(once).toMatchObject({
+            _tag: "Attempt",
+            path: history.nodes[history.done]!.path,
+            attempt: history.kinds.length + 1,
+          })
           const refused = history.kinds.filter((kind) => kind === "refused").length
           expect(once).toMatchObject({ generation: refused })
         }
@@ -267,11 +403,14 @@ describe("for any plan and history", () => {
     fc.assert(
       fc.property(historyArbitrary, fc.nat(), (history, at) => {
         fc.pre(history.done > 0)
-        const recorded = { ...historyOf(history), samePlan: false }
+        const recorded = () => ({ ...historyOf(history), samePlan: false })
         const { nodes, done } = history
         const index = at % done
         const added = node("a name that no other step has")
-        expect(decide(planOf([...nodes, added]), recorded)).toMatchObject({ _tag: "Attempt", index: done })
+        expect(next(planOf([...nodes, added]), recorded())).toMatchObject({
+          _tag: "Attempt",
+          path: nodes[done]?.path ?? added.path,
+        })
         const changed = nodes[index]!
         const other: ReadonlyArray<PlanEffect> = effectOf(changed) === "none" ? [charge] : []
         const without = nodes.filter((_, n) => n !== index)
@@ -281,7 +420,7 @@ describe("for any plan and history", () => {
           [...nodes.slice(0, index), added, ...nodes.slice(index)],
           nodes.map((one, n) => (n === index ? { ...one, effects: other } : one)),
         ]
-        for (const plan of bad) expect(decide(planOf(plan), recorded)._tag).toBe("Incompatible")
+        for (const plan of bad) expect(next(planOf(plan), recorded())._tag).toBe("Incompatible")
       }),
     )
   })

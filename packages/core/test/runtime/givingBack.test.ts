@@ -102,7 +102,19 @@ describe("a commit of a worker that has given its run back", () => {
       const run = { status, cursor: null, wakeInMs: null, output: null, failure: null, parked: null, seenInbox: 0 }
       const steps = step === null ? [] : [{ path: step, seq: 1, result: "null", attempts: 1, durationMs: 0 }]
       const release = status !== "running"
-      const whole = { lease, base: 0, seq: 1, run: { ...run, release }, steps, effects: [], attempts: [], consumes: [] }
+      const whole = {
+        lease,
+        base: 0,
+        seq: 1,
+        run: { ...run, release },
+        steps,
+        effects: [],
+        attempts: [],
+        consumes: [],
+        waits: [],
+        closes: [],
+        wakesParent: null,
+      }
       const [result] = yield* bench.store.commit([whole as unknown as Commit])
       return result!._tag
     })

@@ -49,6 +49,23 @@ export const errorsIn = (program: ts.Program, names: ReadonlyArray<string>): Rea
 export const errorsOf = (text: string): ReadonlyArray<string> =>
   errorsIn(programOf({ "program.ts": text }), ["program.ts"])
 
+/** The declaration file of one program text. */
+export const declarationOf = (text: string): string => {
+  const fileName = pathOf("program.ts")
+  const source = programOf({ "program.ts": text })
+  const emitting = { ...options, composite: false, incremental: false, declaration: true, emitDeclarationOnly: true }
+  const host = ts.createCompilerHost(emitting)
+  host.getSourceFile = (name) => source.getSourceFile(name)
+  let declaration = ""
+  ts.createProgram([fileName], { ...emitting, noEmit: false, declarationMap: false }, host).emit(
+    source.getSourceFile(fileName),
+    (_, written) => (declaration = written),
+    undefined,
+    true,
+  )
+  return declaration
+}
+
 /** What an editor shows for the identifier that stands before the first `/*^*\/` in a program. */
 export const hoverOf = (text: string): string => {
   const position = text.indexOf("/*^*/")

@@ -13,6 +13,7 @@ import type {
   choiceOfOperations,
   effectsNotLiteral,
   fragmentNameTaken,
+  fragmentNeedsFailure,
   fragmentNeedsInput,
   fragmentNeedsResults,
   manyEffects,
@@ -112,11 +113,16 @@ export type freshName<Name extends string, Taken> = string extends Name
 
 // ---- fragments -------------------------------------------------------------------------------------------------
 
-/** `Has`: what the flow has so far. `Needs`: what the fragment asks for. `Added`: what it adds. */
-export type checkFragment<I, NI, Has, Needs, Added> = [I] extends [NI]
+/**
+ * `Has`: what the flow has so far. `Needs`: what the fragment asks for. `Added`: what it adds. `Declared`: the failures
+ * that the workflow declares. `F`: those that the fragment may fail with.
+ */
+export type checkFragment<I, NI, Has, Needs, Added, Declared, F> = [I] extends [NI]
   ? [Has] extends [Needs]
     ? [keyof Added & keyof Has] extends [never]
-      ? unknown
+      ? [F] extends [Declared]
+        ? unknown
+        : fragmentNeedsFailure
       : fragmentNameTaken<keyof Added & keyof Has & string>
     : fragmentNeedsResults<missingKeys<Has, Needs> & string>
   : fragmentNeedsInput

@@ -1,13 +1,22 @@
 /** A definition that has passed every check becomes plain data. */
-import type { Definition, Node } from "../../dsl/Definition.js"
+import type { ControlNode, Definition, Node, WorkNode } from "../../dsl/Definition.js"
 import { durationMs } from "../../dsl/OnUnknown.js"
 import type { AnyOperation, MemberOperation } from "../../dsl/Operation.js"
 import { compensationNode, compensationPath } from "../../dsl/internal/compensation.js"
+import { bodiesOf } from "../../dsl/internal/nested.js"
 import { outputCodec } from "../../dsl/internal/outputCodec.js"
 import { codecOf } from "../../model/Codec.js"
 import { escapeSegment, fingerprint } from "../../model/Ids.js"
 import { canonicalText } from "../../model/internal/json.js"
-import { planFormat, type Plan, type PlanEffect, type PlanNode, type PlanOperation } from "../../model/Plan.js"
+import {
+  planFormat,
+  type Plan,
+  type PlanControl,
+  type PlanEffect,
+  type PlanNode,
+  type PlanOperation,
+  type PlanStep,
+} from "../../model/Plan.js"
 
 /** First delay of a retry, and where doubling ends, unless a step says otherwise. */
 const defaultDelayMs = 1_000
@@ -23,12 +32,12 @@ const operation = (member: MemberOperation): PlanOperation => ({
   failure: member.codecs.failure?.jsonSchema() ?? null,
 })
 
-const compensation = (from: Node, path: string): PlanNode | null => {
+const compensation = (from: WorkNode, path: string): PlanStep | null => {
   const node = from.kind === "perform" ? compensationNode(from) : null
-  return node === null ? null : lowered(node, compensationPath(path))
+  return node === null ? null : step(node, compensationPath(path))
 }
 
-const lowered = (from: Node, path: string): PlanNode => {
+const step = (from: WorkNode, path: string): PlanStep => {
   const declared = from.kind === "perform" ? [from.operation] : from.effects
   const { retry, timeout, onInvalid } = from.options
   const delayMs = retry?.delay === undefined ? defaultDelayMs : durationMs(retry.delay)
@@ -51,9 +60,71 @@ const lowered = (from: Node, path: string): PlanNode => {
       // A first delay beyond the default ceiling means what it says.
       maxDelayMs: retry?.maxDelay === undefined ? Math.max(defaultMaxDelayMs, delayMs) : durationMs(retry.maxDelay),
     },
-    onInvalid: onInvalid ?? { retries: 0, then: "fail" },
+    onInvalid: { retries: onInvalid?.retries ?? 0, then: onInvalid?.then ?? "fail" },
   }
 }
+
+/** The bodies of a node by the names of their cases or arms. */
+const named = (from: Node, path: string): Readonly<Record<string, ReadonlyArray<PlanNode>>> =>
+  Object.fromEntries(bodiesOf(from).map(({ part, name, nodes }) => [name, nodesUnder(nodes, `${path}${part}/`)]))
+
+/** The one body of a node, which is run for every turn or item. */
+const repeated = (from: Node, path: string): ReadonlyArray<PlanNode> =>
+  bodiesOf(from).flatMap(({ part, nodes }) => nodesUnder(nodes, `${path}${part}/`))
+
+const msOrNull = (duration: Parameters<typeof durationMs>[0] | null): number | null =>
+  duration === null ? null : durationMs(duration)
+
+const control = (from: ControlNode, path: string): PlanControl => {
+  const { name } = from
+  switch (from.kind) {
+    case "branch":
+    case "match":
+      return { kind: from.kind, name, path, cases: named(from, path) }
+    case "parallel":
+      return { kind: from.kind, name, path, arms: named(from, path) }
+    case "loop": {
+      const { kind, maxIterations, onLimit } = from
+      const state = codecOf(from.state).jsonSchema()
+      return { kind, name, path, state, maxIterations, onLimit, body: repeated(from, path) }
+    }
+    case "forEach": {
+      const { kind, concurrency, onFailure } = from
+      const item = from.item === null ? null : codecOf(from.item).jsonSchema()
+      return { kind, name, path, item, concurrency, onFailure, body: repeated(from, path) }
+    }
+    case "signal": {
+      const { kind, signal, onTimeout } = from
+      const payload = codecOf(from.schema).jsonSchema()
+      return { kind, name, path, signal, payload, timeoutMs: msOrNull(from.timeout), onTimeout }
+    }
+    case "review": {
+      const { kind, onReject, onTimeout, who } = from
+      return {
+        ...{ kind, name, path, onReject, onTimeout, who },
+        decision: codecOf(from.decision).jsonSchema(),
+        deadlineMs: durationMs(from.deadline),
+        escalate: from.escalate.map(({ after, who }) => ({ afterMs: durationMs(after), who })),
+        validForMs: msOrNull(from.validFor),
+      }
+    }
+    case "child": {
+      const { kind, workflow, settle } = from
+      return { kind, name, path, workflow: workflow.name, version: workflow.version, settle }
+    }
+    case "sleep":
+      return { kind: from.kind, name, path }
+    case "fail":
+    case "end":
+      return { kind: from.kind, name, path }
+  }
+}
+
+const nodesUnder = (nodes: ReadonlyArray<Node>, prefix: string): ReadonlyArray<PlanNode> =>
+  nodes.map((node) => {
+    const path = `${prefix}${escapeSegment(node.name)}`
+    return node.kind === "step" || node.kind === "perform" ? step(node, path) : control(node, path)
+  })
 
 /** The order of a schema's fields shows in its list of required ones, and means nothing. */
 const sorted = (key: string, value: unknown): unknown =>
@@ -67,7 +138,7 @@ export const lower = (definition: Definition): Plan => {
     input: codecOf(definition.input).jsonSchema(),
     output: definition.output === null ? null : codecOf(definition.output.schema).jsonSchema(),
     failure: definition.failure === null ? null : codecOf(definition.failure).jsonSchema(),
-    nodes: definition.nodes.map((node) => lowered(node, escapeSegment(node.name))),
+    nodes: nodesUnder(definition.nodes, ""),
   } as const
   const text = JSON.stringify(plan)
   // Read back: schema libraries may leave undefined members or prototypes of their own, and a plan is plain data.

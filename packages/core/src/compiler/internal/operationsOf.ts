@@ -5,7 +5,7 @@ import { isOperation, type AnyOperation } from "../../dsl/Operation.js"
 export const operationsOf = (node: Node): ReadonlyArray<AnyOperation> =>
   (node.kind === "perform"
     ? [node.operation, node.compensate?.operation]
-    : Array.isArray(node.effects)
+    : node.kind === "step" && Array.isArray(node.effects)
       ? node.effects
       : []
   ).filter(isOperation)

@@ -1,10 +1,11 @@
 /** What takes a performed step back, as a step of its own: durable, keyed and resumable like any other. */
 import type { PerformNode } from "../Definition.js"
 
-/** `/` is no part of any step's own segment, so that this path collides with no other. */
+/** Only a scope (`route:large`, `agent[3]`) has steps under it, so that this path collides with no other. */
 export const compensationPath = (path: string): string => `${path}/compensate`
 
-export const isCompensationPath = (path: string): boolean => path.endsWith("/compensate")
+/** A step named `compensate` inside a scope is none: what stands before it has a case, a turn or a key. */
+export const isCompensationPath = (path: string): boolean => /(?:^|\/)[^/:[\]]+\/compensate$/.test(path)
 
 /** A refund that fails for a while is worth some patience: the run has nothing else left to do. */
 const retry = { times: 5 } as const

@@ -12,7 +12,8 @@ import * as Runtime from "effect/Runtime"
 import type { HeldLease, RunRecord } from "../../model/Records.js"
 import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
 import { arrived } from "../../store/LocalSignals.js"
-import { isOpen, type Decision } from "./decide.js"
+import type { Lane } from "./crew.js"
+import { isOpenAttempt, type Decision } from "./decide.js"
 import type { RunSession } from "./session.js"
 
 /** What the loop of a run and those who watch over it tell each other. */
@@ -23,9 +24,11 @@ export interface Arrivals {
   guarded: boolean
   /** The loop is being interrupted: nothing more begins in it. */
   cutOff: boolean
+  /** Wakes a loop that waits here. */
+  rouse: () => void
 }
 
-export const noArrivals = (): Arrivals => ({ row: null, guarded: false, cutOff: false })
+export const noArrivals = (): Arrivals => ({ row: null, guarded: false, cutOff: false, rouse: () => {} })
 
 /** A run that a worker executes, as far as it is watched over. */
 interface Watched {
@@ -45,6 +48,7 @@ const look = (store: CheckpointStoreService, watched: Watched): Effect.Effect<vo
     if (row.fence !== run.fence || row.claimToken !== run.claimToken || row.inbox < watched.inbox) return
     watched.inbox = row.inbox
     arrivals.row = row
+    arrivals.rouse()
     if (row.cancelAt === null || arrivals.guarded || arrivals.cutOff || watched.lost || watched.fiber === null) return
     // In one go with the question above: the loop begins nothing between the two.
     arrivals.cutOff = true
@@ -83,6 +87,10 @@ export const heed = (
     ),
   )
 
-/** Whether what the loop has decided may not be cut off by a cancel (X5). */
-export const isGuarded = (session: RunSession, decision: Decision): boolean =>
-  session.failure !== null || session.cancelAt !== null || isOpen(decision)
+/** Whether what the loop has decided, or what is under way, may not be cut off by a cancel (X5). */
+export const isGuarded = (session: RunSession, decision: Decision, lanes: Iterable<Lane>): boolean => {
+  if (session.failure !== null || session.cancelAt !== null) return true
+  if (decision._tag === "Work" && decision.work.some(isOpenAttempt)) return true
+  for (const { attempt } of lanes) if (isOpenAttempt(attempt)) return true
+  return false
+}

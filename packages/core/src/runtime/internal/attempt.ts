@@ -8,8 +8,10 @@ import * as Runtime from "effect/Runtime"
 import * as FiberId from "effect/FiberId"
 import * as FiberRef from "effect/FiberRef"
 import * as Scope from "effect/Scope"
-import type { PerformNode, StepNode } from "../../dsl/Definition.js"
+import type { PerformNode, StepNode, WorkNode } from "../../dsl/Definition.js"
 import { CurrentStep, type CurrentStepService } from "../../dsl/internal/currentStep.js"
+import { Output } from "../../dsl/Output.js"
+import type { RejectedOutput } from "../../dsl/StepOptions.js"
 import type { Gated } from "../../model/Codec.js"
 import { performedNone } from "../../model/DiagnosticCode.js"
 import { StepMisuse, StepThrew, StepTimeout, type InvalidValue } from "../../model/Errors.js"
@@ -20,6 +22,7 @@ import { lookContext, stepContext, type ContextParts } from "./context.js"
 import type { Attempt } from "./decide.js"
 import { primary } from "./errorDetails.js"
 import { gate, rawText } from "./gate.js"
+import { partsAt } from "./places.js"
 import { noOperation, performEnded, type OperationState, type Rejected, type Stop } from "./operationState.js"
 import { performIn } from "./perform.js"
 import type { RunSession } from "./session.js"
@@ -41,11 +44,8 @@ const unreadable =
     state.stop ??= { _tag: "Park", park: { reason: "IncompatibleCheckpoint", step, problem } }
   }
 
-const contextParts = (session: RunSession, state: OperationState): ContextParts => ({
-  input: session.input,
-  available: session.available,
-  onUnreadable: unreadable(session, state),
-})
+const contextParts = (session: RunSession, attempt: Attempt, state: OperationState): ContextParts =>
+  partsAt(session.placeOf(attempt), unreadable(session, state))
 
 /** Acts in promise style, as fibers of their own that end with the attempt. */
 const promised = <Args extends ReadonlyArray<any>>(
@@ -87,6 +87,14 @@ const inServices = (
     : Effect.mapInputContext<unknown, unknown, never, never>(run, () => context)
 }
 
+/** The output that the schema has refused last, as the next attempt sees it. */
+const lastRejected = ({ frame, path }: Attempt): RejectedOutput | null => {
+  const last = frame.attempts.get(path)?.findLast(({ kind }) => kind === "rejected")
+  if (last === undefined) return null
+  const raw: unknown = last.output === null ? undefined : JSON.parse(last.output)
+  return { raw, issues: last.error.message, attempt: last.attempt }
+}
+
 const stepBody = (
   session: RunSession,
   attempt: Attempt,
@@ -100,7 +108,7 @@ const stepBody = (
     state.closed = true
     for (const fiber of fibers) fiber.unsafeInterruptAsFork(FiberId.none)
   })
-  const context = stepContext(contextParts(session, state), signal.get)
+  const context = stepContext(contextParts(session, attempt, state), signal.get, () => lastRejected(attempt))
   // One finalizer for all that a computation leaves: its signal, and what it has acquired.
   const provide = (computation: Body): Body =>
     Effect.flatMap(Scope.make(), (scope) =>
@@ -132,7 +140,7 @@ const stepBody = (
 const performBody = (session: RunSession, attempt: Attempt, node: PerformNode, state: OperationState): Body =>
   Effect.gen(function* () {
     yield* session.annotated(attempt)
-    const context = lookContext(contextParts(session, state))
+    const context = lookContext(contextParts(session, attempt, state))
     const payload = yield* Effect.try({
       try: () => node.payload(context),
       catch: (thrown) => new StepThrew({ step: node.name, thrown }),
@@ -179,6 +187,25 @@ const forgotten = (effect: EffectRecord): Stop => ({
   },
 })
 
+/** What the step's `repair` makes of a refused output; the first refusal where it cannot. */
+const repaired = (
+  session: RunSession,
+  { attempt }: Attempt,
+  node: WorkNode,
+  given: unknown,
+  error: InvalidValue,
+): Effect.Effect<Gated<unknown>, InvalidValue> => {
+  const repair = node.options.onInvalid?.repair
+  if (repair === undefined) return Effect.fail(error)
+  const text = rawText(given, session.env.maxValueLength)
+  const rejected: RejectedOutput = { raw: text === null ? undefined : JSON.parse(text), issues: error.message, attempt }
+  return Effect.try(() => repair(rejected)).pipe(
+    Effect.flatMap((mended) => gate(session, node, Output.unvalidated(mended))),
+    // It could not: what is told is what was wrong with the output itself.
+    Effect.mapError(() => error),
+  )
+}
+
 const finish = (
   session: RunSession,
   attempt: Attempt,
@@ -186,7 +213,7 @@ const finish = (
   exit: Exit.Exit<unknown, unknown>,
   startedAt: number,
 ): Effect.Effect<AttemptEnd> => {
-  const node = session.node(attempt.node.path)
+  const node = session.node(attempt.path)
   const stop = stopOf(state)
   if (stop !== null) return Effect.succeed({ _tag: "Stopped", stop })
   if (Exit.isFailure(exit)) return Effect.succeed({ _tag: "Failed", ...primary(exit.cause) })
@@ -213,14 +240,15 @@ const finish = (
   // Most schemas answer at once: then so does the gate.
   if (Either.isEither(gated) && Either.isRight(gated) && !session.isWatched)
     return Effect.succeed(passed(gated.right as Gated<unknown>))
-  return Effect.matchEffect(gated, {
-    onFailure: (error) =>
-      Effect.succeed<AttemptEnd>({
-        _tag: "Rejected",
-        error,
-        raw: rawText(exit.value, session.env.maxValueLength),
-      }),
-    onSuccess: (output) => Effect.as(session.reach("afterGate", node.name, attempt.attempt), passed(output)),
+  const rejected = (error: InvalidValue): AttemptEnd => ({
+    _tag: "Rejected",
+    error,
+    raw: rawText(exit.value, session.env.maxValueLength),
+  })
+  const mended = Effect.catchAll(gated, (error) => repaired(session, attempt, node, exit.value, error))
+  return Effect.matchEffect(mended, {
+    onFailure: (error) => Effect.succeed(rejected(error)),
+    onSuccess: (output) => Effect.as(session.reach("afterGate", attempt.path, attempt.attempt), passed(output)),
   })
 }
 
@@ -246,7 +274,7 @@ export const runAttempt = (
 ): Effect.Effect<AttemptEnd> =>
   Effect.suspend(() => {
     const startedAt = performance.now()
-    const node = session.node(attempt.node.path)
+    const node = session.node(attempt.path)
     const body =
       node.kind === "step"
         ? stepBody(session, attempt, node, state, access)

@@ -9,14 +9,14 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Random from "effect/Random"
-import { codecOf } from "../../model/Codec.js"
 import { effectOf } from "../../model/Plan.js"
 import type { AttemptRecord, FailureRecord, ParkRecord } from "../../model/Records.js"
 import type { Commit } from "../../store/CheckpointStore.js"
 import type { AttemptEnd } from "./attempt.js"
 import { lastOutput } from "./completion.js"
-import { compensable, type Attempt } from "./decide.js"
+import type { Attempt } from "./decide.js"
 import { errorDetails, unwrapThrown } from "./errorDetails.js"
+import { fail, failureRecord } from "./failing.js"
 import { again, committed, leave, park, type Failure, type Turn } from "./leave.js"
 import { mayTakeMs, settledEffect, type OperationState, type Stop } from "./operationState.js"
 import { resendDelayMs, retryDelayMs } from "./retry.js"
@@ -31,17 +31,16 @@ export const successParts = (
 ) => {
   const { node } = attempt
   const record = {
-    path: node.path,
-    seq: session.seq + 1,
+    path: attempt.path,
     result: end.output.text,
     effect: effectOf(node),
     idempotencyKey: state.intent?.idempotencyKey ?? null,
     attempts: attempt.attempt,
     durationMs: end.durationMs,
   }
-  const parts = { run: session.running(node.path), steps: [record], effects: settledEffect(state) }
+  const parts = { run: session.running(attempt.path), steps: [record], effects: settledEffect(state) }
   // A run that is to be canceled does not complete: its last step is committed, and taken back.
-  if (attempt.index !== session.env.plan.nodes.length - 1 || session.heed()) return Effect.succeed(parts)
+  if (!attempt.isLast || !session.isAlone || session.heed()) return Effect.succeed(parts)
   // The last step and the end of the run are one commit, unless the output fails: then the step is kept all the same.
   return Effect.map(lastOutput(session, record), (output) =>
     Either.isRight(output) ? { ...parts, run: leave("completed", "", { output: output.right.text }) } : parts,
@@ -76,7 +75,7 @@ const attemptRow = (
   retryInMs: number | null,
   output: string | null = null,
 ): Commit["attempts"][number] => ({
-  path: attempt.node.path,
+  path: attempt.path,
   attempt: attempt.attempt,
   kind,
   error: errorDetails(unwrapThrown(error)),
@@ -84,34 +83,28 @@ const attemptRow = (
   retryInMs,
 })
 
-const failureRecord = (session: RunSession, attempt: Attempt, error: unknown, state: OperationState) =>
-  Effect.gen(function* () {
-    const step = attempt.node.path
-    const thrown = unwrapThrown(error)
-    const details = errorDetails(thrown)
-    const problem = details.message === "" ? details.name : details.message
-    if (attempt.node.kind === "perform" && state.outcome?.state === "failed") {
-      const operation = attempt.node.effects[0]!.name
-      return { kind: "declared", step, operation, value: state.outcome.text, problem } satisfies FailureRecord
-    }
-    const { failure } = session.env.definition
-    if (failure !== null) {
-      const gated = yield* Effect.either(codecOf(failure).gate(thrown, { place: `failure of step '${step}'` }))
-      if (Either.isRight(gated)) {
-        return { kind: "declared", step, operation: null, value: gated.right.text, problem } satisfies FailureRecord
-      }
-    }
-    return { kind: "undeclared", step, problem, details } satisfies FailureRecord
-  })
-
 /** A compensation that fails for good: a person is told what is left to be taken back. */
 const undone = (session: RunSession, attempt: Attempt, error: unknown): ParkRecord => {
-  const { plan } = session.env
-  const left = plan.nodes.flatMap(({ compensate, name, path }) =>
-    compensate !== null && session.steps.has(path) && !session.steps.has(compensate.path) ? [`'${name}'`] : [],
-  )
+  const left = [...(session.undo ?? [])].reverse().map(({ path }) => `'${path}'`)
   const problem = `the run fails, and '${attempt.node.operations[0]?.name ?? ""}' could not take back its step: ${errorDetails(unwrapThrown(error)).message}; not taken back yet: ${left.join(", ")}`
-  return { reason: "CompensationFailed", step: attempt.node.path, problem }
+  return { reason: "CompensationFailed", step: attempt.path, problem }
+}
+
+/** Why the run fails, as it is stored: the operation's own failure, the workflow's declared one, or what people read. */
+const failureOf = (session: RunSession, attempt: Attempt, error: unknown, state: OperationState) => {
+  if (attempt.node.kind === "perform" && state.outcome?.state === "failed") {
+    const { message, name } = errorDetails(unwrapThrown(error))
+    const operation = attempt.node.effects[0]!.name
+    const problem = message === "" ? name : message
+    return Effect.succeed<FailureRecord>({
+      kind: "declared",
+      step: attempt.path,
+      operation,
+      value: state.outcome.text,
+      problem,
+    })
+  }
+  return failureRecord(session, attempt.path, error)
 }
 
 const failRun = (
@@ -123,30 +116,26 @@ const failRun = (
   output: string | null = null,
 ): Effect.Effect<Turn, Failure> =>
   Effect.gen(function* () {
-    const { effect, node } = attempt
+    const { effect } = attempt
     if (effect?.state === "intended" && state.outcome === null) {
       // X5: no run fails over an operation that may have happened.
       const problem = `the step failed before it could resolve '${effect.operation}' under key ${effect.idempotencyKey}, whose outcome is unknown: ${errorDetails(unwrapThrown(error)).message}`
       return yield* park(
         session,
         attempt,
-        { reason: "OutcomeUnknown", step: node.path, problem },
+        { reason: "OutcomeUnknown", step: attempt.path, problem },
         { attempts: [attemptRow(attempt, kind, error, null, output)] },
       )
     }
     const rows = { effects: settledEffect(state), attempts: [attemptRow(attempt, kind, error, null, output)] }
     if (session.heed() && session.failure === null && kind === "refused") {
       // X5: known not to have happened, so that the run can be canceled; that is what it was asked for.
-      yield* committed(session, attempt, { run: session.running(node.path), ...rows })
+      yield* committed(session, attempt, { run: session.running(attempt.path), ...rows })
       return null
     }
-    if (session.failure !== null) return yield* park(session, attempt, undone(session, attempt, error), rows)
-    const failure = yield* failureRecord(session, attempt, error, state)
-    // X1: why the run fails is durable before anything is taken back.
-    const takesBack = compensable(session.env.plan, session) !== null
-    const run = takesBack ? session.running(node.path) : leave("failed", node.path)
-    yield* committed(session, attempt, { run: { ...run, failure }, ...rows })
-    return takesBack ? null : ({ _tag: "Final" } as const)
+    if (attempt.takesBack !== null) return yield* park(session, attempt, undone(session, attempt, error), rows)
+    const failure = yield* failureOf(session, attempt, error, state)
+    return yield* fail(session, attempt.path, failure, (parts) => committed(session, attempt, { ...parts, ...rows }))
   })
 
 export const afterFailure = (
@@ -158,7 +147,7 @@ export const afterFailure = (
   Effect.gen(function* () {
     const known = state.outcome?.state
     const kind = known === "failed" || known === "notPerformed" ? "refused" : "failed"
-    const node = session.node(attempt.node.path)
+    const node = session.node(attempt.path)
     const thrown = unwrapThrown(end.error)
     const delayMs = retryDelayMs({
       node: attempt.node,
@@ -191,7 +180,7 @@ export const afterRejection = (
       })
     }
     if (then === "fail") return yield* failRun(session, attempt, end.error, state, "rejected", end.raw)
-    const parked: ParkRecord = { reason: "OutputInvalid", step: attempt.node.path, problem: end.error.message }
+    const parked: ParkRecord = { reason: "OutputInvalid", step: attempt.path, problem: end.error.message }
     return yield* park(session, attempt, parked, {
       effects,
       attempts: [attemptRow(attempt, "rejected", end.error, null, end.raw)],

@@ -11,15 +11,32 @@ import * as Effect from "effect/Effect"
 import { randomUUID } from "node:crypto"
 import type { StoreError } from "../../model/Errors.js"
 import type { RunRecord } from "../../model/Records.js"
+import type { ClaimRequest } from "../../store/CheckpointDriver.js"
+import { limitsOf } from "./flowOf.js"
 import { minding, take, type Core } from "./ownership.js"
+import type { Runnable } from "./settings.js"
 
 /** Most runs that one claim takes: what is due is shared among workers, runs on probation above all. */
 const maxClaim = 64
 
-interface Wanted {
-  readonly name: string
-  readonly version: number
+type Wanted = ClaimRequest["workflows"][number]
+
+const wantedOf = ({ plan, workflow }: Runnable): Wanted => {
+  const limits = limitsOf(workflow.definition)
+  return { name: plan.workflow, version: plan.version, ...(limits === undefined ? {} : { limits }) }
 }
+
+/** D36: what a rate holds back may begin once what begins now counts no more. Whoever begins it looks then. */
+const awaitRates = (core: Core, runs: ReadonlyArray<RunRecord>): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const delays = new Set<number>()
+    for (const { fence, version, workflow } of runs) {
+      const runnable = core.runnables.get(JSON.stringify([workflow, version]))
+      const rate = runnable === undefined ? null : limitsOf(runnable.workflow.definition)?.rate
+      if (fence === 1 && rate) delays.add(rate.perMs)
+    }
+    return Effect.forEach(delays, core.dueTimes.add, { discard: true })
+  })
 
 const claimOf = (core: Core, workflows: ReadonlyArray<Wanted>, limit: number) =>
   Effect.suspend(() => {
@@ -50,11 +67,12 @@ const claimInTurn = (core: Core, workflows: ReadonlyArray<Wanted>, limit: number
 
 const claimFairly = (core: Core, limit: number): Effect.Effect<ReadonlyArray<RunRecord>, StoreError> =>
   Effect.gen(function* () {
-    const workflows = [...core.runnables.values()].map(({ plan }) => ({ name: plan.workflow, version: plan.version }))
+    const workflows = [...core.runnables.values()].map(wantedOf)
     const inTurn = core.backlog && workflows.length > 1
     const runs = yield* inTurn ? claimInTurn(core, workflows, limit) : claimOf(core, workflows, limit)
     // All places were filled: more may be waiting, and the next claim looks at each queue. An idle worker asks once.
     core.backlog = runs.length === limit
+    yield* awaitRates(core, runs)
     return runs
   })
 

@@ -2,15 +2,16 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import { codecOf, type Gated } from "../../model/Codec.js"
-import type { FailureRecord, ParkRecord, StepRecord } from "../../model/Records.js"
+import type { ParkRecord, StepRecord } from "../../model/Records.js"
 import { lookContext } from "./context.js"
-import { compensable } from "./decide.js"
 import { errorDetails } from "./errorDetails.js"
+import { fail, failureRecord } from "./failing.js"
 import { leave, type Failure, type Turn } from "./leave.js"
+import { partsAt } from "./places.js"
 import type { RunSession } from "./session.js"
 
 /** Stored text that this code cannot read. */
-class Unreadable extends Error {
+export class Unreadable extends Error {
   constructor(
     readonly step: string,
     problem: string,
@@ -19,59 +20,89 @@ class Unreadable extends Error {
   }
 }
 
+/** Calls a function that only looks, where it stands; what it throws is a failure, `Unreadable` where that is why. */
+export const looked = (
+  session: RunSession,
+  prefix: string,
+  look: (context: any) => unknown,
+  beside: object = {},
+): Effect.Effect<unknown, unknown> =>
+  Effect.suspend(() => {
+    let unreadable: Unreadable | null = null
+    const context = lookContext(
+      partsAt(session.place(prefix), (step, error) => (unreadable = new Unreadable(step, error.message))),
+    )
+    return Effect.try({
+      try: () => look(Object.defineProperties(context, Object.getOwnPropertyDescriptors(beside))),
+      catch: (thrown) => unreadable ?? thrown,
+    })
+  })
+
+/** A value as the workflow's output. */
+const asOutput = (session: RunSession, given: unknown): Effect.Effect<Gated<unknown>, unknown> => {
+  const { output } = session.env.definition
+  if (output === null) return Effect.succeed({ value: undefined, text: null })
+  const options = { place: "output of the workflow", maxLength: session.env.maxValueLength }
+  return codecOf(output.schema).gate(given, options)
+}
+
 /** The workflow's output, computed from committed results and gated like every output. */
 const completion = (session: RunSession): Effect.Effect<Either.Either<Gated<unknown>, unknown>> =>
   Effect.suspend(() => {
     const { output } = session.env.definition
     if (output === null) return Effect.succeed(Either.right({ value: undefined, text: null }))
-    let unreadable: Unreadable | null = null
-    const context = lookContext({
-      input: session.input,
-      available: session.available,
-      onUnreadable: (step, error) => (unreadable = new Unreadable(step, error.message)),
-    })
-    return Effect.try({ try: () => output.select(context), catch: (thrown) => unreadable ?? thrown }).pipe(
-      Effect.flatMap((given) =>
-        codecOf(output.schema).gate(given, {
-          place: "output of the workflow",
-          maxLength: session.env.maxValueLength,
-        }),
-      ),
+    return looked(session, "", output.select).pipe(
+      Effect.flatMap((given) => asOutput(session, given)),
       Effect.either,
     )
   })
 
-/** Commits the end of a run whose steps are all committed. */
-export const complete = (session: RunSession): Effect.Effect<Turn, Failure> =>
+/** The act that could not be done because of stored text parks the run: this code cannot read what it is made of (X10). */
+export const parkUnreadable = (
+  session: RunSession,
+  cursor: string,
+  error: Unreadable,
+): Effect.Effect<Turn, Failure> => {
+  const parked: ParkRecord = { reason: "IncompatibleCheckpoint", step: error.step, problem: error.message }
+  return session.isAlone
+    ? Effect.as(session.commit({ run: leave("review", cursor, { parked }) }), { _tag: "Parked" })
+    : Effect.succeed({ _tag: "Held", parked })
+}
+
+const completed = (
+  session: RunSession,
+  step: string,
+  output: Either.Either<Gated<unknown>, unknown>,
+): Effect.Effect<Turn, Failure> =>
   Effect.gen(function* () {
-    const output = yield* completion(session)
     if (Either.isRight(output)) {
       yield* session.commit({ run: leave("completed", "", { output: output.right.text }) })
       return { _tag: "Final" } as const
     }
+    if (output.left instanceof Unreadable) return yield* parkUnreadable(session, "", output.left)
     const details = errorDetails(output.left)
-    if (output.left instanceof Unreadable) {
-      // The output is all right as far as anybody knows: this code cannot read what it is made of (X10).
-      const parked: ParkRecord = { reason: "IncompatibleCheckpoint", step: output.left.step, problem: details.message }
-      yield* session.commit({ run: leave("review", "", { parked }) })
-      return { _tag: "Parked" } as const
-    }
-    const failure: FailureRecord = { kind: "undeclared", step: "(output)", problem: details.message, details }
-    const takesBack = compensable(session.env.plan, session) !== null
-    yield* session.commit({ run: { ...(takesBack ? session.running("") : leave("failed", "")), failure } })
-    return takesBack ? null : ({ _tag: "Final" } as const)
+    return yield* fail(session, step, { kind: "undeclared", step, problem: details.message, details })
   })
 
+/** Commits the end of a run whose steps are all committed. */
+export const complete = (session: RunSession): Effect.Effect<Turn, Failure> =>
+  Effect.flatMap(completion(session), (output) => completed(session, "(output)", output))
+
+/** Ends the run early, with what an `end` gives. */
+export const endEarly = (session: RunSession, path: string, given: unknown): Effect.Effect<Turn, Failure> =>
+  Effect.flatMap(Effect.either(asOutput(session, given)), (output) => completed(session, path, output))
+
+/** Fails the run, with what a `fail` gives. */
+export const failWith = (session: RunSession, path: string, given: unknown): Effect.Effect<Turn, Failure> =>
+  Effect.flatMap(failureRecord(session, path, given), (failure) => fail(session, path, failure))
+
 /** The output as it will be once the last step is committed. */
-export const lastOutput = (session: RunSession, record: Omit<StepRecord, "committedAt">) =>
+export const lastOutput = (session: RunSession, record: Omit<StepRecord, "committedAt" | "scope" | "seq">) =>
   Effect.suspend(() => {
-    const { name } = session.env.plan.nodes.at(-1)!
-    session.addStep({ ...record, committedAt: 0 })
+    const { steps } = session.frames.get("")!
+    steps.set(record.path, { ...record, scope: "", seq: session.seq + 1, committedAt: 0 })
     return Effect.ensuring(
       completion(session),
-      Effect.sync(() => {
-        session.steps.delete(record.path)
-        session.available.delete(name)
-      }),
+      Effect.sync(() => steps.delete(record.path)),
     )
   })

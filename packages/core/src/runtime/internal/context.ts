@@ -1,13 +1,14 @@
 /** What a step's functions are given: input and results, decoded when they are looked at, afresh for each attempt. */
 import * as Either from "effect/Either"
+import type { RejectedOutput } from "../../dsl/StepOptions.js"
 import type { Codec } from "../../model/Codec.js"
 import type { InvalidValue } from "../../model/Errors.js"
-import type { StepRecord } from "../../model/Records.js"
 
-/** A committed result that functions may ask for. */
-export interface Available {
-  readonly record: StepRecord
-  readonly codec: Codec<unknown>
+/** Results by name, as they are seen from one place. */
+export interface Source {
+  /** How to read one; undefined where there is none. */
+  readonly get: (name: string) => (() => unknown) | undefined
+  readonly names: () => ReadonlyArray<string>
 }
 
 /** Called when stored text cannot be read: the attempt must not commit, whatever its function makes of the exception. */
@@ -23,27 +24,20 @@ const readOnly = (): never => {
 class Results implements ProxyHandler<object> {
   private readonly seen = new Map<string, unknown>()
 
-  constructor(
-    private readonly available: ReadonlyMap<string, Available>,
-    private readonly onUnreadable: OnUnreadable,
-  ) {}
+  constructor(private readonly source: Source) {}
 
   read(name: string): unknown {
     const known = this.seen.get(name)
     if (known !== undefined || this.seen.has(name)) return known
-    const found = this.available.get(name)
-    if (found === undefined) return undefined
-    const decoded = found.codec.decode(found.record.result, `stored output of step '${name}'`)
-    if (Either.isLeft(decoded)) {
-      this.onUnreadable(name, decoded.left)
-      throw decoded.left
-    }
-    this.seen.set(name, decoded.right)
-    return decoded.right
+    const read = this.source.get(name)
+    if (read === undefined) return undefined
+    const value = read()
+    this.seen.set(name, value)
+    return value
   }
 
   all(): Record<string, unknown> {
-    return Object.fromEntries([...this.available.keys()].map((name) => [name, this.read(name)]))
+    return Object.fromEntries(this.source.names().map((name) => [name, this.read(name)]))
   }
 
   get(target: object, key: string | symbol): unknown {
@@ -51,16 +45,16 @@ class Results implements ProxyHandler<object> {
   }
 
   has(_: object, key: string | symbol): boolean {
-    return typeof key === "string" && this.available.has(key)
+    return typeof key === "string" && this.source.get(key) !== undefined
   }
 
   ownKeys(): Array<string> {
-    return [...this.available.keys()]
+    return [...this.source.names()]
   }
 
   getOwnPropertyDescriptor(target: object, key: string | symbol): PropertyDescriptor | undefined {
     if (typeof key !== "string") return Reflect.getOwnPropertyDescriptor(target, key)
-    return this.available.has(key)
+    return this.source.get(key) !== undefined
       ? { enumerable: true, configurable: true, writable: false, value: this.read(key) }
       : undefined
   }
@@ -78,11 +72,8 @@ class Results implements ProxyHandler<object> {
  *
  * A proxy, not an object of getters: it costs the same for the first step and for the thousandth.
  */
-export const resultsView = (
-  available: ReadonlyMap<string, Available>,
-  onUnreadable: OnUnreadable,
-): Readonly<Record<string, unknown>> => {
-  const results = new Results(available, onUnreadable)
+export const resultsView = (source: Source): Readonly<Record<string, unknown>> => {
+  const results = new Results(source)
   // Who prints a proxy is shown its target.
   const target = Object.defineProperty(Object.create(null) as Record<string, unknown>, inspect, {
     value: () => results.all(),
@@ -94,7 +85,9 @@ export const resultsView = (
 /** What a function's arguments are made of. */
 export interface ContextParts {
   readonly input: { readonly text: string | null; readonly codec: Codec<unknown> }
-  readonly available: ReadonlyMap<string, Available>
+  readonly source: Source
+  /** What scopes add; null where there is nothing. */
+  readonly extras: object | null
   readonly onUnreadable: OnUnreadable
 }
 
@@ -113,10 +106,14 @@ const inputReader = ({ input, onUnreadable }: ContextParts): (() => unknown) => 
   }
 }
 
-const resultsReader = ({ available, onUnreadable }: ContextParts): (() => Readonly<Record<string, unknown>>) => {
+const resultsReader = ({ source }: ContextParts): (() => Readonly<Record<string, unknown>>) => {
   let view: Readonly<Record<string, unknown>> | null = null
-  return () => (view ??= resultsView(available, onUnreadable))
+  return () => (view ??= resultsView(source))
 }
+
+/** The same arguments, with what scopes add beside them. */
+const extended = <A extends object>(context: A, { extras }: ContextParts): A =>
+  extras === null ? context : Object.defineProperties(context, Object.getOwnPropertyDescriptors(extras))
 
 /** The arguments of a function that only looks. Members that nobody looks at cost nothing. */
 export const lookContext = (
@@ -124,7 +121,7 @@ export const lookContext = (
 ): { readonly input: unknown; readonly results: Readonly<Record<string, unknown>> } => {
   const input = inputReader(parts)
   const results = resultsReader(parts)
-  return {
+  const context = {
     get input() {
       return input()
     },
@@ -132,16 +129,23 @@ export const lookContext = (
       return results()
     },
   }
+  return extended(context, parts)
 }
 
 /** The arguments of a step's function. */
 export const stepContext = (
   parts: ContextParts,
   signal: () => AbortSignal,
-): { readonly input: unknown; readonly results: Readonly<Record<string, unknown>>; readonly signal: AbortSignal } => {
+  rejected: () => RejectedOutput | null,
+): {
+  readonly input: unknown
+  readonly results: Readonly<Record<string, unknown>>
+  readonly signal: AbortSignal
+  readonly rejected: RejectedOutput | null
+} => {
   const input = inputReader(parts)
   const results = resultsReader(parts)
-  return {
+  const context = {
     get input() {
       return input()
     },
@@ -151,5 +155,9 @@ export const stepContext = (
     get signal() {
       return signal()
     },
+    get rejected() {
+      return rejected()
+    },
   }
+  return extended(context, parts)
 }

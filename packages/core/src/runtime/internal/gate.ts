@@ -25,8 +25,12 @@ export const gate = (
   return Effect.fail(new InvalidValue({ place: options.place, field: "", reason: "SchemaMismatch", problem }))
 }
 
+/** What was refused is kept for people and prompts; no more of it than they can read. */
+const maxRawLength = 1024 * 1024
+
 /** A raw output, or an operation's raw answer, as it is kept for people, where it has a JSON form that may be stored. */
-export const rawText = (given: unknown, maxLength: number): string | null => {
+export const rawText = (given: unknown, maxValueLength: number): string | null => {
+  const maxLength = Math.min(maxValueLength, maxRawLength)
   const raw = isUnvalidated(given) ? given.raw : given
   const written = toJsonText(isUnparsedText(raw) ? raw.text : raw)
   return "text" in written && (written.text?.length ?? 0) <= maxLength ? written.text : null

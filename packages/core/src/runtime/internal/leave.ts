@@ -17,12 +17,17 @@ export type LoopEnd =
   | { readonly _tag: "Final" }
   | { readonly _tag: "Parked" }
   | { readonly _tag: "Sleeping"; readonly wakeInMs: number }
+  | { readonly _tag: "Waiting" }
   | { readonly _tag: "Drained" }
 
 export type Failure = LeaseLost | StoreError
 
-/** What a turn of the loop says: go on, or the run has left. */
-export type Turn = LoopEnd | null
+/** Where other work of the run goes on: this one is not due before, or not before a person has looked at it. */
+export type Delay =
+  { readonly _tag: "Later"; readonly delayMs: number } | { readonly _tag: "Held"; readonly parked: ParkRecord }
+
+/** What a turn of the loop says: go on, come back to this, or the run has left. */
+export type Turn = LoopEnd | Delay | null
 
 export const leave = (status: RunRecord["status"], cursor: string, rest: Partial<RunChange> = {}): RunChange => ({
   status,
@@ -44,10 +49,10 @@ export const committed = (
 ): Effect.Effect<unknown, Failure> =>
   session.isWatched
     ? session
-        .reach("beforeCommit", attempt.node.name, attempt.attempt)
+        .reach("beforeCommit", attempt.path, attempt.attempt)
         .pipe(
           Effect.zipRight(session[how](parts) as Effect.Effect<unknown, Failure>),
-          Effect.zipRight(session.reach("afterCommit", attempt.node.name, attempt.attempt)),
+          Effect.zipRight(session.reach("afterCommit", attempt.path, attempt.attempt)),
         )
     : session[how](parts)
 
@@ -60,7 +65,13 @@ export const again = (
 ): Effect.Effect<Turn, Failure> =>
   Effect.gen(function* () {
     const short = delayMs <= inProcessMs
-    const run = short ? session.running(attempt.node.path) : leave("sleeping", attempt.node.path, { wakeInMs: delayMs })
+    if (!short && !session.isAlone) {
+      if (rows.effects.length + rows.attempts.length > 0) {
+        yield* committed(session, attempt, { run: session.running(attempt.path), ...rows })
+      }
+      return { _tag: "Later", delayMs } as const
+    }
+    const run = short ? session.running(attempt.path) : leave("sleeping", attempt.path, { wakeInMs: delayMs })
     if (!short || rows.effects.length + rows.attempts.length > 0) yield* committed(session, attempt, { run, ...rows })
     if (!short) return { _tag: "Sleeping", wakeInMs: delayMs } as const
     yield* Effect.sleep(delayMs)
@@ -72,9 +83,16 @@ export const park = (
   attempt: Attempt,
   parked: ParkRecord,
   rows: Partial<Pick<Commit, "effects" | "attempts">>,
-) =>
+): Effect.Effect<Turn, Failure> =>
   Effect.gen(function* () {
-    yield* committed(session, attempt, { run: leave("review", attempt.node.path, { parked }), ...rows })
-    yield* Effect.logWarning(`parked for a person at step '${parked.step}' (${parked.reason}): ${parked.problem}`)
+    if (!session.isAlone) {
+      yield* committed(session, attempt, { run: session.running(attempt.path), ...rows })
+      return { _tag: "Held", parked } as const
+    }
+    yield* committed(session, attempt, { run: leave("review", attempt.path, { parked }), ...rows })
+    yield* logParked(parked)
     return { _tag: "Parked" } as const
   })
+
+export const logParked = ({ problem, reason, step }: ParkRecord): Effect.Effect<void> =>
+  Effect.logWarning(`parked for a person at step '${step}' (${reason}): ${problem}`)

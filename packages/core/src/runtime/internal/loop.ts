@@ -6,147 +6,188 @@
  *   without the fence, for the new owner to read.
  * - X7: a resume reads what is in scope, not the history.
  *
- * What an attempt came to is committed by `attemptEnds`, the end of the run by `completion` (X2, X3); how a run waits
- * or leaves stands in `leave` (X8).
+ * Where one thing comes after the other, the loop does it itself. What goes on side by side (arms, items) is done by fibers of
+ * their own, and the loop decides anew whenever one of them has come to an end.
+ *
+ * Attempts begin in `beginning`, and what they came to is committed by `attemptEnds`, what steers by `steering`, the end of the
+ * run by `completion` (X2, X3); what it waits for stands in `waits`, how it rests in `resting`, how it leaves in `leave` (X8).
  */
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { RunNotFound, StoreError } from "../../model/Errors.js"
-import type { EffectRecord, FailureRecord, ParkRecord, RunRecord, RunState } from "../../model/Records.js"
+import type { FailureRecord, ParkRecord, RunRecord, RunState } from "../../model/Records.js"
 import { isGuarded } from "./arrivals.js"
-import { runAttempt, type AttemptEnd } from "./attempt.js"
-import { afterFailure, afterRejection, afterStop, afterSuccess } from "./attemptEnds.js"
+import { begin } from "./beginning.js"
 import { complete } from "./completion.js"
-import { compensable, decide, type Attempt } from "./decide.js"
-import { again, leave, type Failure, type LoopEnd, type Turn } from "./leave.js"
-import { noOperation, recordKnown, type OperationState } from "./operationState.js"
-import { inProcessMs } from "./retry.js"
+import { noted, type Course } from "./course.js"
+import { Crew } from "./crew.js"
+import { decide, type Attempt, type Decision, type Load, type Steer, type Wait, type Work } from "./decide.js"
+import { mayTakeBack } from "./failing.js"
+import { leave, logParked, type Failure, type LoopEnd } from "./leave.js"
+import { loadAll } from "./loading.js"
+import { obeyWaits, pause } from "./resting.js"
 import { persisting, RunSession, type RunEnv } from "./session.js"
-import { runTransaction } from "./transaction.js"
-import { isTransaction } from "./transactionLimits.js"
+import { obeySteer } from "./steering.js"
 
-/** What follows from an end that committed nothing yet. */
-const afterEnd = (
-  session: RunSession,
-  attempt: Attempt,
-  end: AttemptEnd,
-  state: OperationState,
-): Effect.Effect<Turn, Failure> => {
-  switch (end._tag) {
-    case "Passed":
-      return afterSuccess(session, attempt, end, state)
-    case "Failed":
-      return afterFailure(session, attempt, end, state)
-    case "Rejected":
-      return afterRejection(session, attempt, end, state)
-    case "Stopped":
-      return afterStop(session, attempt, end.stop, state)
-  }
-}
-
-const obey = (session: RunSession, attempt: Attempt): Effect.Effect<Turn, Failure> => {
-  const state = noOperation()
-  if (isTransaction(attempt.node)) {
-    return Effect.flatMap(runTransaction(session, attempt), (ended) =>
-      ended._tag === "Committed" ? Effect.succeed(ended.turn) : afterEnd(session, attempt, ended.end, state),
-    )
-  }
-  const obeyed = Effect.flatMap(runAttempt(session, attempt, state), (end) => afterEnd(session, attempt, end, state))
-  // Refused or interrupted: the outcome outlives the attempt.
-  return attempt.node.operations.length === 0 ? obeyed : Effect.onError(obeyed, () => recordKnown(session, state))
-}
-
-/** What a cancel has cut off under this very lease: when, by the store's clock, and which intents stood then. */
-interface CutOff {
-  readonly at: number
-  readonly effects: ReadonlySet<EffectRecord>
-}
-
-/** Until when an operation of this intent was begun for certain; null where that is known without waiting. */
-const begunUntil = (session: RunSession, effect: EffectRecord, cutOff: CutOff | null): number | null => {
-  if (effect.claimToken !== session.lease.claimToken) return session.run.previousUntil
-  return cutOff?.effects.has(effect) === true ? cutOff.at : null
-}
-
-/**
- * How long to wait before an attempt: its own backoff, and, where an operation that was cut off may still be under way, the
- * end of that owner's lease, or the moment at which a cancel cut it off here, plus the operation's timeout (X5).
- */
-const waitMs = (session: RunSession, attempt: Attempt, nowMs: number, cutOff: CutOff | null): number => {
-  const own = attempt.notBefore === null ? 0 : attempt.notBefore - nowMs
-  const { effect, node } = attempt
-  const until = effect?.state === "intended" ? begunUntil(session, effect, cutOff) : null
-  if (until === null) return Math.max(0, own)
-  const timeoutMs = Math.max(...node.operations.map((operation) => operation.timeoutMs))
-  return Math.max(0, own, until + timeoutMs - nowMs)
-}
-
-const reads = ({ node }: Attempt): boolean => node.effects.some(({ kind }) => kind === "read")
-
-/** Waits for what an attempt has to wait for, here or elsewhere; null once it may begin. */
-const wait = (session: RunSession, attempt: Attempt, cutOff: CutOff | null): Effect.Effect<Turn, Failure> =>
-  Effect.gen(function* () {
-    const { env } = session
-    const needsClock = attempt.notBefore !== null || attempt.effect !== null
-    const delayMs = needsClock ? waitMs(session, attempt, yield* session.persist(env.store.now), cutOff) : 0
-    if (delayMs > inProcessMs) return yield* again(session, attempt, delayMs, { effects: [], attempts: [] })
-    if (delayMs > 0) yield* Effect.sleep(delayMs)
-    // W6: what a step reads may be paid for, and could not be kept while the store is away.
-    if (reads(attempt)) yield* env.buffer.calm
-    return null
-  })
-
-const begin = (session: RunSession, attempt: Attempt, cutOff: CutOff | null): Effect.Effect<Turn, Failure> => {
-  // W7: a worker that stops begins nothing new.
-  if (session.env.draining()) return Effect.succeed({ _tag: "Drained" })
-  if (attempt.index >= 0) session.from = attempt.index
-  if (attempt.notBefore === null && attempt.effect === null && !reads(attempt)) return obey(session, attempt)
-  return Effect.flatMap(wait(session, attempt, cutOff), (end) =>
-    end === null ? obey(session, attempt) : Effect.succeed(end),
-  )
-}
+const final: LoopEnd = { _tag: "Final" }
 
 /** X5: the run is canceled by a commit of its owner; what it did is taken back from there on. */
-const cancel = (session: RunSession, step: string): Effect.Effect<Turn, Failure> =>
+const cancel = (session: RunSession, step: string): Effect.Effect<LoopEnd | null, Failure> =>
   Effect.gen(function* () {
     const problem = session.cancelReason ?? "somebody asked for it"
     const failure: FailureRecord = { kind: "canceled", step, problem }
-    const takesBack = compensable(session.env.plan, session) !== null
+    const takesBack = mayTakeBack(session)
     const run = takesBack ? session.running(step) : leave("canceled", step)
     yield* session.reach("beforeCommit", step, 0)
     yield* session.commit({ run: { ...run, failure } })
     yield* session.reach("afterCommit", step, 0)
-    return takesBack ? null : ({ _tag: "Final" } as const)
+    return takesBack ? null : final
   })
 
-const turn = (session: RunSession, cutOff: CutOff | null): Effect.Effect<Turn, Failure> => {
+/** X12: a run that brings its worker down again and again is left to a person. */
+const tooManyRecoveries = (session: RunSession, step: string): Effect.Effect<LoopEnd, Failure> => {
+  const { recoveries } = session.run
+  const problem = `it brought down its worker ${recoveries} times without progress; look at the step before you resume it`
+  // The step that was about to be tried, not the last one that went well.
+  const parked: ParkRecord = { reason: "TooManyRecoveries", step, problem }
+  return Effect.as(session.commit({ run: leave("review", step, { parked }) }), { _tag: "Parked" })
+}
+
+/** Takes in what has ended in fibers of its own. */
+const gather = (course: Course): Effect.Effect<LoopEnd | null, Failure> | null => {
+  for (const { exit, lane } of course.crew.take()) {
+    if (Exit.isSuccess(exit)) {
+      const end = noted(course, lane.attempt.path, exit.value)
+      if (end !== null) return Effect.succeed(end)
+    } else if (!lane.stopping || !Exit.isInterrupted(exit)) {
+      return Effect.failCause(exit.cause)
+    }
+  }
+  return null
+}
+
+const isEnd = (work: Work): boolean => work._tag === "Steer" && (work.what === "fail" || work.what === "end")
+
+const obeySteers = (course: Course, steers: ReadonlyArray<Steer>): Effect.Effect<LoopEnd | null, Failure> =>
+  Effect.gen(function* () {
+    for (const steer of steers) {
+      const end = noted(course, steer.path, yield* obeySteer(course.session, steer))
+      if (end !== null) return end
+      // What it says is the run's affair from here on.
+      if (course.session.failure !== null) return null
+    }
+    return null
+  })
+
+/** Lets everything begin that can, each in a fiber of its own. */
+const obeyMany = (course: Course, work: ReadonlyArray<Work>): Effect.Effect<LoopEnd | null, Failure> =>
+  Effect.gen(function* () {
+    const { crew, cutOff, held, later, session } = course
+    const paths = new Set(work.flatMap((each) => (each._tag === "Attempt" ? [each.path] : [])))
+    yield* crew.stop((path) => paths.has(path))
+    const steers = work.filter((each): each is Steer => each._tag === "Steer")
+    if (steers.length > 0) {
+      // Nothing is under way any more when the run ends.
+      if (steers.some(isEnd) && !crew.isEmpty) return yield* Effect.as(crew.wait(null), null)
+      return yield* obeySteers(course, steers)
+    }
+    const now = session.clock.unsafeCurrentTimeMillis()
+    for (const [path, at] of later) if (at <= now || !paths.has(path)) later.delete(path)
+    for (const path of held.keys()) if (!work.some((each) => each.path === path)) held.delete(path)
+    const draining = session.env.draining()
+    if (!draining) {
+      for (const attempt of work) {
+        if (attempt._tag !== "Attempt") continue
+        const { path } = attempt
+        if (crew.lanes.has(path) || later.has(path) || held.has(path)) continue
+        yield* crew.start(attempt, begin(session, attempt, cutOff))
+      }
+    } else if (crew.isEmpty) return { _tag: "Drained" } as const
+    const waits = work.filter((each): each is Wait => each._tag === "Wait" && !held.has(each.path))
+    return yield* obeyWaits(course, waits)
+  })
+
+const isAlone = ({ crew, held, later }: Course, work: ReadonlyArray<Work>): boolean =>
+  work.length === 1 && crew.isEmpty && later.size === 0 && held.size === 0
+
+const obeyWork = (course: Course, work: ReadonlyArray<Work>): Effect.Effect<LoopEnd | null, Failure> => {
+  const { cutOff, session } = course
+  const [first] = work
+  session.isAlone = isAlone(course, work)
+  if (session.isAlone && first!._tag === "Attempt") {
+    // What is alone never comes back later: it lets the run leave.
+    return begin(session, first as Attempt, cutOff) as Effect.Effect<LoopEnd | null, Failure>
+  }
+  return obeyMany(course, work)
+}
+
+/** X12, and what follows from the fact that all is read now. */
+const settled = (course: Course, decision: Decision): Effect.Effect<LoopEnd | null, Failure> | null => {
+  const { cutOff, session } = course
+  course.isSettled = true
+  session.settle()
+  if (cutOff !== null) {
+    cutOff.effects = new Set([...session.frames.values()].flatMap(({ effects }) => [...effects.values()].flat()))
+  }
+  if (session.run.recoveries <= session.env.maxRecoveries || decision._tag === "Cancel") return null
+  const step = decision._tag === "Work" ? decision.work[0]!.path : session.cursor
+  return tooManyRecoveries(session, step)
+}
+
+/**
+ * Whether the decision lets the run end or begin to be taken back: nothing may be under way beside that. What is still being
+ * performed would be missing from what is to be taken back.
+ */
+const isFinal = (decision: Decision): boolean =>
+  decision._tag !== "Work" ||
+  decision.work.some((each) =>
+    each._tag === "Attempt" ? each.takesBack !== null : "what" in each && each.what === "undo",
+  )
+
+const turn = (course: Course): Effect.Effect<LoopEnd | null, Failure> => {
+  const { crew, session } = course
   const { arrivals, plan } = session.env
   // X5: a loop that is being interrupted begins nothing more.
   if (arrivals.cutOff) return Effect.never
+  const gathered = gather(course)
+  if (gathered !== null) return gathered
   // X13: between this look at what has arrived and what is begun lies nothing that another fiber could use.
   session.heed()
   const decision = decide(plan, session)
-  arrivals.guarded = isGuarded(session, decision)
+  arrivals.guarded = isGuarded(session, decision, crew.lanes.values())
+  if (isFinal(decision) && !crew.isEmpty) {
+    return crew.stop(() => false).pipe(Effect.zipRight(crew.wait(null)), Effect.as(null))
+  }
+  if (decision._tag === "Work" && decision.work[0]!._tag === "Load") {
+    return Effect.as(loadAll(session, decision.work as ReadonlyArray<Load>), null)
+  }
+  const parked = course.isSettled ? null : settled(course, decision)
+  if (parked !== null) return parked
+  if (session.pausedAt !== null && decision._tag === "Work" && session.failure === null && session.cancelAt === null) {
+    return pause(course)
+  }
   switch (decision._tag) {
+    case "Work":
+      return obeyWork(course, decision.work)
     case "Finished":
-      return Effect.succeed({ _tag: "Final" })
+      return Effect.succeed(final)
     case "Complete":
-      return complete(session)
+      session.isAlone = true
+      return Effect.map(complete(session), (turn) => noted(course, "", turn))
     case "Cancel":
       return cancel(session, decision.step)
     case "Failed": {
       const { failure } = decision
       const status = failure.kind === "canceled" ? "canceled" : "failed"
-      return Effect.as(session.commit({ run: leave(status, failure.step, { failure }) }), { _tag: "Final" })
+      return Effect.as(session.commit({ run: leave(status, failure.step, { failure }) }), final)
     }
     case "Incompatible": {
       const { problem, step } = decision
       const parked: ParkRecord = { reason: "IncompatibleCheckpoint", step, problem }
       return session
         .commit({ run: leave("review", step, { parked }) })
-        .pipe(Effect.zipRight(Effect.logWarning(`parked for a person: ${problem}`)), Effect.as({ _tag: "Parked" }))
+        .pipe(Effect.zipRight(logParked(parked)), Effect.as({ _tag: "Parked" } as const))
     }
-    case "Attempt":
-      return begin(session, decision, cutOff)
   }
 }
 
@@ -161,44 +202,32 @@ const turn = (session: RunSession, cutOff: CutOff | null): Effect.Effect<Turn, F
 export const runLoop = (env: RunEnv, run: RunRecord, wasCutOff = false): Effect.Effect<LoopEnd, Failure> =>
   Effect.gen(function* () {
     yield* env.faults.reach("afterClaim", { runId: run.runId, step: "", attempt: 0 })
+    const runtime = yield* Effect.runtime<never>()
+    const clock = yield* Effect.clock
     // What the loop that was cut off has accepted is in the store before anybody reads there.
     if (wasCutOff) yield* env.buffer.durable(env.queue, env.queue.acceptedSeq)
     // A new run has nothing but its row.
-    const load: Effect.Effect<RunState, RunNotFound | StoreError> =
-      run.seq === 0 && run.failure === null && !wasCutOff
-        ? Effect.succeed({ run, steps: [] })
-        : persisting(env, env.store.load(run.namespace, run.runId))
+    const isNew = run.seq === 0 && run.failure === null && !wasCutOff
+    const load: Effect.Effect<RunState, RunNotFound | StoreError> = isNew
+      ? Effect.succeed({ run, steps: [] })
+      : persisting(env, env.store.load(run.namespace, run.runId))
     const state = yield* Effect.catchTag(load, "RunNotFound", () =>
       // Claimed a moment ago and gone: purged. There is nothing left to own.
       Effect.succeed(null),
     )
-    if (state === null) return { _tag: "Final" } as const
+    if (state === null) return final
     // Interrupted as it left: it is somebody else's by now, or nobody's.
     if (state.run.fence !== run.fence || state.run.claimToken !== run.claimToken) return { _tag: "Drained" } as const
-    const session = new RunSession(env, run, state)
-    // Whether it can be canceled follows from what is open.
-    const next = decide(env.plan, { ...session, cancelAt: null })
-    // X7: of a resumed run only the step that comes next can have left anything behind; a new run has nothing at all.
-    if (next._tag === "Attempt" && session.seq > 0) {
-      session.addOpen(yield* session.persist(env.store.loadOpen(run.namespace, run.runId, [next.node.path])))
-    }
-    const cutOff = wasCutOff
-      ? { at: yield* session.persist(env.store.now), effects: new Set([...session.effects.values()].flat()) }
-      : null
-    if (run.recoveries > env.maxRecoveries && decide(env.plan, session)._tag !== "Cancel") {
-      const problem = `it brought down its worker ${run.recoveries} times without progress; look at the step before you resume it`
-      // The step that was about to be tried, not the last one that went well.
-      const step = next._tag === "Attempt" ? next.node.path : (run.cursor ?? "")
-      const parked: ParkRecord = { reason: "TooManyRecoveries", step, problem }
-      yield* session.commit({ run: leave("review", step, { parked }) })
-      return { _tag: "Parked" } as const
-    }
-    return yield* session.logged(
-      Effect.gen(function* () {
-        for (;;) {
-          const end = yield* Effect.suspend(() => turn(session, cutOff))
-          if (end !== null) return end
-        }
-      }),
-    )
+    const session = new RunSession(env, run, state, isNew, clock, runtime)
+    const cutOff = wasCutOff ? { at: yield* session.persist(env.store.now), effects: new Set<never>() } : null
+    const crew = new Crew()
+    const course: Course = { session, crew, cutOff, later: new Map(), held: new Map(), isSettled: false }
+    env.arrivals.rouse = () => crew.rouse()
+    const rounds = Effect.gen(function* () {
+      for (;;) {
+        const end = yield* Effect.suspend(() => turn(course))
+        if (end !== null) return end
+      }
+    })
+    return yield* session.logged(Effect.onExit(rounds, () => crew.stopAll))
   })

@@ -101,7 +101,7 @@ export const parkAt = (
 ): Effect.Effect<never> =>
   stopWith(send.state, {
     _tag: "Park",
-    park: { reason, step: send.attempt.node.path, problem },
+    park: { reason, step: send.attempt.path, problem },
     ...(rejected === undefined ? {} : { rejected }),
   })
 
@@ -132,7 +132,7 @@ export const recordOutcome = (send: Send, intent: EffectWrite, outcome: Outcome)
       session.persist(session.env.store.recordOutcome(outcomeRow(session, intent, outcome))),
       lost(state),
     )
-    yield* session.reach("afterRecord", attempt.node.name, attempt.attempt)
+    yield* session.reach("afterRecord", attempt.path, attempt.attempt)
   })
 
 /** X6: what this worker knows is not thrown away when it may no longer write the run. */

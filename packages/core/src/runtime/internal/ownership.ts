@@ -15,6 +15,7 @@ import type { Lease, RunRecord } from "../../model/Records.js"
 import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
 import { ended, runnable } from "../../store/LocalSignals.js"
 import { listenFor, noArrivals, type Arrivals } from "./arrivals.js"
+import { limitsOf } from "./flowOf.js"
 import type { LoopEnd } from "./leave.js"
 import { runLoop } from "./loop.js"
 import type { DueTimes } from "./pace.js"
@@ -79,7 +80,13 @@ const afterEnd = (core: Core, entry: Owned, exit: Exit.Exit<LoopEnd, unknown>): 
     const { signals } = core.store
     const isOver = Exit.isSuccess(exit) && exit.value._tag === "Final"
     // A place is free where there was none; or whatever left is to be claimed again, or something waited for it.
-    const isAwaited = core.owned.size + 1 >= core.settings.concurrency || entry.onProbation || core.probation.length > 0
+    const isLimited = limitsOf(core.runnables.get(JSON.stringify([run.workflow, run.version]))!.workflow.definition)
+    const isAwaited =
+      core.owned.size + 1 >= core.settings.concurrency ||
+      entry.onProbation ||
+      core.probation.length > 0 ||
+      // D35: others of its workflow or key may go on.
+      isLimited !== undefined
     const told =
       isOver && !isAwaited
         ? signals.send(ended(run.namespace, run.runId))
@@ -246,6 +253,9 @@ const handBack = (
         effects: [],
         attempts: [],
         consumes: [],
+        waits: [],
+        closes: [],
+        wakesParent: null,
       },
     ])
     // Refused: it is somebody else's by now.
@@ -283,8 +293,14 @@ export const noteHeld = (core: Core, leases: ReadonlyArray<Lease>, askedAt: numb
   }
 }
 
+/** A lease of which no more has passed than this share was prolonged just now. */
+const justNow = 1 / 30
+
 /** Whether the next heartbeat may be left out, and notes that it is. */
 export const restHeart = (core: Core): boolean => {
+  // A claim that is under way has beaten itself.
+  const isFresh = core.lease.remainingMs() > core.settings.leaseMs * (1 - justNow)
+  if (!core.mayHold && core.claimedAt === null && isFresh) return true
   core.rested = !core.mayHold && core.claimedAt !== null
   return core.rested
 }

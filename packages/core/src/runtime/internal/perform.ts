@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type * as Fiber from "effect/Fiber"
-import type { Node } from "../../dsl/Definition.js"
+import type { WorkNode } from "../../dsl/Definition.js"
 import type { AnyOperation, MemberOperation } from "../../dsl/Operation.js"
 import { performedOutside, performedTwice, undeclaredOperation } from "../../model/DiagnosticCode.js"
 import { StepMisuse } from "../../model/Errors.js"
@@ -43,12 +43,12 @@ const begin = (send: Omit<Send, "member">, payload: unknown): Effect.Effect<unkn
     const payloadHash = fingerprint(canonicalText(gated.right.text))
     const full: Send = { ...send, member }
     if (attempt.effect !== null) return yield* handOn(yield* resolve(full, attempt.effect, payloadHash))
-    const { generation, node } = attempt
+    const { generation } = attempt
     const intent: EffectWrite = {
-      path: node.path,
+      path: attempt.path,
       generation,
       operation: member.name,
-      idempotencyKey: idempotencyKey({ namespace, runId, path: node.path, generation }),
+      idempotencyKey: idempotencyKey({ namespace, runId, path: attempt.path, generation }),
       payload: gated.right.text,
       payloadHash,
       state: "intended",
@@ -61,7 +61,7 @@ const begin = (send: Omit<Send, "member">, payload: unknown): Effect.Effect<unkn
   })
 
 /** The operation itself, not another one of its name: that one's payload has another schema. */
-const declares = (node: Node, operation: AnyOperation): boolean =>
+const declares = (node: WorkNode, operation: AnyOperation): boolean =>
   node.kind === "perform" ? node.operation === operation : node.effects.includes(operation)
 
 /** What `Op.perform(payload)` does in this attempt. */
@@ -78,7 +78,7 @@ export const performIn =
       }
       const name = operation.name as string
       if (state.closed) return Effect.die(refusal("CRN109", performedOutside(name)))
-      if (!declares(session.node(attempt.node.path), operation)) {
+      if (!declares(session.node(attempt.path), operation)) {
         return misuse(refusal("CRN102", undeclaredOperation(step, name)))
       }
       if (state.performed !== null) return misuse(refusal("CRN109", performedTwice(step, name)))

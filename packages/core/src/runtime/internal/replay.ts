@@ -47,7 +47,9 @@ const missing = (store: CheckpointStoreService, commits: ReadonlyArray<Commit>):
     const follows = rest.every(({ base }, index) => base === (index === 0 ? run.seq : rest[index - 1]!.seq))
     if (run.claimToken === claimToken && follows) return { commits: rest, discarded: 0 }
     // Somebody else has counted on since: what this worker did get in is told by what stands there.
-    const { steps } = yield* store.load(namespace, runId)
+    const scopes = [...new Set(commits.flatMap(({ steps }) => steps.map(({ scope }) => scope)))]
+    const query = { namespace, runId, scopes, newestFirst: false, after: null, limit: null, withResults: true }
+    const steps = yield* store.loadSteps(query)
     const stands = new Map(steps.map((step) => [step.path, step]))
     const lost = commits.filter(({ steps }) =>
       steps.some(({ path, result, seq }) => stands.get(path)?.seq !== seq || stands.get(path)?.result !== result),

@@ -22,7 +22,7 @@ const readAgain = (send: Send): Effect.Effect<EffectRecord | null> => {
   const { namespace, runId } = session.lease
   return Effect.catchAll(
     session.persist(
-      session.env.store.findEffect({ namespace, runId, path: attempt.node.path, generation: attempt.generation }),
+      session.env.store.findEffect({ namespace, runId, path: attempt.path, generation: attempt.generation }),
     ),
     lost(state),
   )

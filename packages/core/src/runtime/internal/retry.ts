@@ -1,6 +1,6 @@
 /** When an attempt that did not commit is followed by another: pure, so that it can be recorded before it is obeyed. */
 import type { RetryOptions } from "../../dsl/StepOptions.js"
-import type { PlanNode } from "../../model/Plan.js"
+import type { PlanStep } from "../../model/Plan.js"
 import { property } from "./errorDetails.js"
 
 /** Delays up to this are slept in the process that owns the run; longer ones are durable (law X8). */
@@ -16,7 +16,7 @@ const longestDelayMs = 100 * 365 * 86_400_000
 const mostDoublings = 60
 
 /** Delay before retry number `failures` (from 1), in whole milliseconds. `random` is in [0, 1). */
-export const backoffMs = (retry: PlanNode["retry"], failures: number, random: number): number =>
+export const backoffMs = (retry: PlanStep["retry"], failures: number, random: number): number =>
   Math.ceil(
     Math.min(retry.delayMs * 2 ** Math.min(failures - 1, mostDoublings), retry.maxDelayMs) * (1 + jitter * random),
   )
@@ -37,7 +37,7 @@ const saysYes = (when: NonNullable<RetryOptions["when"]>, error: unknown): boole
 
 /** Delay until the next attempt, or null if this failure was the last. */
 export const retryDelayMs = (options: {
-  readonly node: PlanNode
+  readonly node: PlanStep
   readonly when: RetryOptions["when"] | undefined
   /** Failed attempts, this one included. */
   readonly failures: number

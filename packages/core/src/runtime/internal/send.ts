@@ -25,14 +25,14 @@ import { shownMs } from "./session.js"
 export const recordIntent = (send: Send, write: EffectWrite): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { session, attempt, state } = send
-    yield* session.reach("beforeIntent", attempt.node.name, attempt.attempt)
+    yield* session.reach("beforeIntent", attempt.path, attempt.attempt)
     // One piece: a timeout between the two would leave an intent that this attempt does not know of.
-    yield* session.commit({ run: session.running(attempt.node.path), effects: [write] }).pipe(
+    yield* session.commit({ run: session.running(attempt.path), effects: [write] }).pipe(
       Effect.tap(() => Effect.sync(() => (state.intent = write))),
       Effect.uninterruptible,
       Effect.catchAll(lost(state)),
     )
-    yield* session.reach("afterIntent", attempt.node.name, attempt.attempt)
+    yield* session.reach("afterIntent", attempt.path, attempt.attempt)
   })
 
 /** The outcome of an operation that happened, with what the provider said of it. */
@@ -131,7 +131,7 @@ export const sendIntent = (send: Send, intent: EffectWrite): Effect.Effect<Outco
     const timeout = Symbol("timeout")
     const payload = yield* recordedPayload(send, intent)
     // Between this check and the handler lies no other await: a lease that has ended starts nothing.
-    yield* session.reach("beforeEffect", attempt.node.name, attempt.attempt)
+    yield* session.reach("beforeEffect", attempt.path, attempt.attempt)
     if (session.env.leaseRemainingMs() <= 0) {
       return yield* stopWith(state, { _tag: "Lost", error: session.leaseLost() })
     }
@@ -153,7 +153,7 @@ export const sendIntent = (send: Send, intent: EffectWrite): Effect.Effect<Outco
       Effect.tap((known) => Effect.sync(() => (state.outcome = known))),
       Effect.uninterruptible,
     )
-    yield* session.reach("afterEffect", attempt.node.name, attempt.attempt)
+    yield* session.reach("afterEffect", attempt.path, attempt.attempt)
     if (member.onUnknown.policy === "recordFirst") yield* recordOutcome(send, intent, outcome)
     return outcome
   })

@@ -1,33 +1,34 @@
 /** One claimed run in this process: its lease, its records, and the one serializer of its commits. */
+import type * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberRef from "effect/FiberRef"
 import * as HashMap from "effect/HashMap"
+import type * as Runtime from "effect/Runtime"
 import * as Schedule from "effect/Schedule"
-import type { Definition, Node } from "../../dsl/Definition.js"
-import { compensationNode, isCompensationPath } from "../../dsl/internal/compensation.js"
-import { outputCodec } from "../../dsl/internal/outputCodec.js"
+import type { Definition, WorkNode } from "../../dsl/Definition.js"
 import { codecOf, type Codec } from "../../model/Codec.js"
 import { LeaseLost, type StoreError } from "../../model/Errors.js"
-import type { Plan, PlanNode } from "../../model/Plan.js"
-import type {
-  AttemptRecord,
-  EffectRecord,
-  FailureRecord,
-  Lease,
-  OpenState,
-  RunRecord,
-  RunState,
-  StepRecord,
+import type { Plan } from "../../model/Plan.js"
+import {
+  finalStatuses,
+  type Lease,
+  type RunRecord,
+  type RunState,
+  type SignalRecord,
+  type StepRecord,
 } from "../../model/Records.js"
 import type { CheckpointStoreService, Commit } from "../../store/CheckpointStore.js"
 import { noFaults, type FaultPoint, type FaultsService } from "../Faults.js"
 import type { Durability } from "../../dsl/Definition.js"
 import type { RunQueue, WriteBehind } from "../WriteBehind.js"
 import type { Arrivals } from "./arrivals.js"
-import type { Available } from "./context.js"
-import type { Attempt, Records } from "./decide.js"
+import type { Attempt } from "./decide.js"
+import { prefixOf, scopeOf, templateOf } from "./paths.js"
+import { Place } from "./places.js"
+import { programOf, type Block, type ControlPair, type Program } from "./program.js"
+import { RunRecords } from "./records.js"
 
 /** What a worker gives to each of its runs. */
 export interface RunEnv {
@@ -56,14 +57,22 @@ export interface RunEnv {
   readonly arrivals: Arrivals
 }
 
+const none: ReadonlyArray<never> = []
+
+/** What is known of what has arrived for a run. */
+export interface Mail {
+  /** Signals that no step has taken, in order. */
+  signals: Array<SignalRecord>
+  /** It was looked at since something may have arrived. */
+  isFresh: boolean
+  /** What the run waits for was read, and nothing was looked at since. */
+  waitsAreFresh: boolean
+  /** Something may have arrived since children were looked at. */
+  hasNews: boolean
+}
+
 /** Store trouble that may pass is waited out this often at first, up to the limit, while the lease holds. */
 const patience = Schedule.exponential("50 millis").pipe(Schedule.jittered, Schedule.union(Schedule.spaced("1 second")))
-
-const append = <V>(map: Map<string, Array<V>>, key: string, value: V): void => {
-  const list = map.get(key)
-  if (list === undefined) map.set(key, [value])
-  else list.push(value)
-}
 
 /** Store calls of one run: what may pass is retried while the lease holds, and no longer (W6). */
 export const persisting = <A, E>(
@@ -78,60 +87,54 @@ export const persisting = <A, E>(
       env.leaseRemainingMs() > 0,
   })
 
-type Parts = { readonly run: RunChange } & Partial<Pick<Commit, "steps" | "effects" | "attempts" | "consumes">>
+/** What one commit holds. The session adds what only it knows: the scope of a step, and up to where the inbox was looked at. */
+export type Parts = {
+  readonly run: RunChange
+  readonly steps?: ReadonlyArray<Omit<StepRecord, "committedAt" | "scope" | "seq"> & { readonly scope?: string }>
+} & Partial<Pick<Commit, "effects" | "attempts" | "consumes" | "waits" | "closes">>
 
-/** What a commit makes of the run; up to where its inbox was looked at, the session knows. */
+/** What a commit makes of the run. */
 export type RunChange = Omit<Commit["run"], "seenInbox">
 
-/** A step's node, and that of its compensation, under their paths. */
-const nodesAt = (plan: PlanNode, node: Node): ReadonlyArray<readonly [string, Node]> => {
-  const compensation = node.kind === "perform" ? compensationNode(node) : null
-  return plan.compensate === null || compensation === null
-    ? [[plan.path, node]]
-    : [
-        [plan.path, node],
-        [plan.compensate.path, compensation],
-      ]
-}
-
-const nodesByPlan = new WeakMap<Plan, ReadonlyMap<string, Node>>()
-
-/** The nodes of a plan by their paths: made once for all of its runs. */
-const nodesOf = ({ definition, plan }: Pick<RunEnv, "definition" | "plan">): ReadonlyMap<string, Node> => {
-  const known = nodesByPlan.get(plan)
-  if (known !== undefined) return known
-  const made = new Map(plan.nodes.flatMap((node, index) => nodesAt(node, definition.nodes[index]!)))
-  nodesByPlan.set(plan, made)
-  return made
-}
-
-export class RunSession implements Records {
+export class RunSession extends RunRecords {
   readonly lease: Lease
   seq: number
-  status: RunRecord["status"]
-  failure: FailureRecord | null
-  cancelAt: number | null
   cancelReason: string | null
+  pausedAt: number | null
   /** Up to where it was looked at what has arrived. */
   inbox: number
-  readonly samePlan: boolean
   /** The run's input, to be decoded when somebody looks at it. */
   readonly input: { readonly text: string | null; readonly codec: Codec<unknown> }
-  /** Steps before this place of the plan are committed: nobody looks at them again. */
-  from = 0
+  /** Nothing else of the run is under way, waits or is held back: whoever comes to an end may let the run leave. */
+  isAlone = true
+  /** When this session has begun, by this process's clock. */
+  readonly startedAt: number
+  /** Where the run stands, for people. */
+  cursor: string
+  /** What has arrived, as far as somebody has looked. */
+  readonly mail: Mail = { signals: [], isFresh: false, waitsAreFresh: false, hasNews: true }
+  /** Something of it waits for what others send: its inbox is looked at by who waits. */
+  listens = false
+  /** When short sleeps end, by this process's clock. */
+  readonly timers = new Map<string, number>()
+  private readonly program: Program
+  private readonly places = new Map<string, Place>()
   private annotations: HashMap.HashMap<string, unknown> = HashMap.empty()
-  readonly steps = new Map<string, StepRecord>()
-  readonly effects = new Map<string, Array<EffectRecord>>()
-  readonly attempts = new Map<string, Array<AttemptRecord>>()
-  /** Committed results by step name, as functions see them. */
-  readonly available = new Map<string, Available>()
-  private readonly nodes: ReadonlyMap<string, Node>
+  /** Held by a transaction: nothing of the run may be accepted beside it. */
+  private readonly writing = Effect.unsafeMakeSemaphore(1)
 
   constructor(
     readonly env: RunEnv,
     readonly run: RunRecord,
     state: RunState,
+    isNew: boolean,
+    readonly clock: Clock.Clock,
+    /** For what a step's function reads by promises: with the clock and the logger of its worker. */
+    readonly runtime: Runtime.Runtime<never>,
   ) {
+    super(env.plan, state, isNew)
+    this.startedAt = clock.unsafeCurrentTimeMillis()
+    this.cursor = run.cursor ?? ""
     this.lease = {
       namespace: run.namespace,
       runId: run.runId,
@@ -140,32 +143,38 @@ export class RunSession implements Records {
     }
     this.input = { text: run.input, codec: codecOf(env.definition.input) }
     this.seq = state.run.seq
-    this.status = state.run.status
-    this.failure = state.run.failure
-    this.cancelAt = state.run.cancelAt
     this.cancelReason = state.run.cancelReason
+    this.pausedAt = state.run.pausedAt
     this.inbox = state.run.inbox
-    this.samePlan = run.planHash === env.plan.hash
-    this.nodes = nodesOf(env)
-    for (const step of state.steps) this.addStep(step)
+    this.program = programOf(env.definition, env.plan)
   }
 
-  /** Adds what earlier owners left of paths that are not committed. */
-  addOpen(open: OpenState): void {
-    for (const effect of open.effects) append(this.effects, effect.path, effect)
-    for (const attempt of open.attempts) append(this.attempts, attempt.path, attempt)
+  protected onDropped(scope: string): void {
+    for (const prefix of [...this.places.keys()]) if (prefix.startsWith(`${scope}/`)) this.places.delete(prefix)
   }
 
-  node(path: string): Node {
-    return this.nodes.get(path)!
+  place(prefix: string): Place {
+    const known = this.places.get(prefix)
+    if (known !== undefined) return known
+    const place = new Place(this, this.block(templateOf(prefix)), prefix, this.frame(scopeOf(prefix)))
+    this.places.set(prefix, place)
+    return place
   }
 
-  addStep(record: StepRecord): void {
-    this.steps.set(record.path, record)
-    const node = this.nodes.get(record.path)
-    // What takes a step back has no name that a later step could ask for.
-    if (node !== undefined && !isCompensationPath(record.path))
-      this.available.set(node.name, { record, codec: outputCodec(node) })
+  block(prefix: string): Block {
+    return this.program.blocks.get(prefix)!
+  }
+
+  placeOf({ path, takesBack }: Attempt): Place {
+    return this.place(prefixOf(takesBack?.path ?? path))
+  }
+
+  node(path: string): WorkNode {
+    return this.program.pairs.get(templateOf(path))!.node as WorkNode
+  }
+
+  control(path: string): ControlPair["node"] {
+    return this.program.pairs.get(templateOf(path))!.node as ControlPair["node"]
   }
 
   /** Whether anybody listens at the fault points. */
@@ -184,52 +193,69 @@ export class RunSession implements Records {
   /** The commit that comes next. */
   next(parts: Parts): Commit {
     const seq = this.seq + 1
+    const isFinal = finalStatuses.has(parts.run.status)
     return {
       lease: this.lease,
       base: this.seq,
       seq,
       // Once a run fails it fails: what comes after takes back, and says why to whoever looks.
       run: { ...parts.run, failure: parts.run.failure ?? this.failure, seenInbox: this.inbox },
-      steps: (parts.steps ?? []).map((step) => ({ ...step, seq })),
-      effects: parts.effects ?? [],
-      attempts: parts.attempts ?? [],
-      consumes: parts.consumes ?? [],
+      steps: (parts.steps ?? none).map((step) => ({ ...step, seq, scope: step.scope ?? scopeOf(prefixOf(step.path)) })),
+      effects: parts.effects ?? none,
+      attempts: parts.attempts ?? none,
+      consumes: parts.consumes ?? none,
+      waits: parts.waits ?? none,
+      closes: isFinal ? [...(this.waits?.keys() ?? none)] : (parts.closes ?? none),
+      wakesParent: isFinal ? this.run.parentRunId : null,
     }
+  }
+
+  /** It will be written: what comes after it builds on it. */
+  private admit(commit: Commit): void {
+    this.seq = commit.seq
+    this.status = commit.run.status
+    this.failure = commit.run.failure
+    if (commit.run.cursor !== null) this.cursor = commit.run.cursor
   }
 
   /** Looks at what has arrived meanwhile (X13). Says whether the run is to be canceled. */
   heed(): boolean {
     const { row } = this.env.arrivals
     if (row !== null && row.inbox >= this.inbox) {
-      this.inbox = row.inbox
+      // X13: who waits looks at what has arrived together with the inbox.
+      if (!this.listens) this.inbox = row.inbox
       this.cancelAt = row.cancelAt
       this.cancelReason = row.cancelReason
+      this.pausedAt = row.pausedAt
     }
     return this.cancelAt !== null
   }
 
   /** The store has it: this process's picture of the run follows. */
   applied(commit: Commit, at: number): void {
-    this.seq = commit.seq
-    this.status = commit.run.status
-    this.failure = commit.run.failure
-    for (const step of commit.steps) this.addStep({ ...step, committedAt: at })
-    for (const { retryInMs, ...attempt } of commit.attempts) {
-      append(this.attempts, attempt.path, {
-        ...attempt,
-        endedAt: at,
-        retryAt: retryInMs === null ? null : at + retryInMs,
-      })
+    for (const { retryInMs, seq: _, ...attempt } of commit.attempts) {
+      this.noteAttempt({ ...attempt, endedAt: at, retryAt: retryInMs === null ? null : at + retryInMs })
     }
-    for (const effect of commit.effects) this.setEffect(effect, at)
+    for (const effect of commit.effects) this.noteEffect(effect, at)
+    for (const step of commit.steps) this.note({ ...step, committedAt: at })
+    for (const path of commit.closes) this.waits?.delete(path)
+    for (const { wake, seq: _, ...wait } of commit.waits) {
+      const wakeAt = wake === null ? null : "at" in wake ? wake.at : at + wake.inMs
+      this.waits?.set(wait.path, { ...wait, wakeAt, openedAt: at, state: "open", decision: null, decidedAt: null })
+    }
   }
 
   /** X2: what writes this run, transactions of its steps aside. It ends when this commit and all before are durable (W2). */
-  commit(parts: Parts): Effect.Effect<number, LeaseLost | StoreError> {
+  commit(parts: Parts, how: "usual" | "inTransaction" = "usual"): Effect.Effect<number, LeaseLost | StoreError> {
     return Effect.suspend(() => {
-      const commit = this.next(parts)
-      return this.env.buffer.accept(this.env.queue, commit, "plain").pipe(
-        Effect.zipRight(this.env.buffer.durable(this.env.queue, commit.seq)),
+      let commit: Commit
+      const accepted = Effect.suspend(() => {
+        commit = this.next(parts)
+        this.admit(commit)
+        return this.env.buffer.accept(this.env.queue, commit, "plain")
+      })
+      return (how === "usual" ? this.inTurn(accepted) : accepted).pipe(
+        Effect.zipRight(Effect.suspend(() => this.env.buffer.durable(this.env.queue, commit.seq))),
         Effect.tap((at) => this.applied(commit, at)),
       )
       // A step's timeout must not fall between the store's commit and this process's picture of it.
@@ -238,17 +264,25 @@ export class RunSession implements Records {
 
   /** Commits without waiting: the run goes on from what only this process knows as yet. Never what others may observe. */
   accept(parts: Parts): Effect.Effect<void, LeaseLost | StoreError> {
-    return Effect.suspend(() => {
-      const { buffer, queue } = this.env
-      const commit = this.next(parts)
-      if (buffer.takes(queue, commit)) {
-        this.applied(commit, queue.durableAt)
-        return Effect.void
-      }
-      return Effect.uninterruptible(
-        Effect.map(buffer.accept(queue, commit), () => this.applied(commit, queue.durableAt)),
-      )
-    })
+    return Effect.suspend(() =>
+      this.isAlone ? this.acceptNow(parts) : this.writing.withPermits(1)(Effect.suspend(() => this.acceptNow(parts))),
+    )
+  }
+
+  private acceptNow(parts: Parts): Effect.Effect<void, LeaseLost | StoreError> {
+    const { buffer, queue } = this.env
+    const commit = this.next(parts)
+    this.admit(commit)
+    if (buffer.takes(queue, commit)) {
+      this.applied(commit, queue.durableAt)
+      return Effect.void
+    }
+    return Effect.uninterruptible(Effect.map(buffer.accept(queue, commit), () => this.applied(commit, queue.durableAt)))
+  }
+
+  /** A transaction writes its commit itself: beside it nothing is accepted. */
+  inTurn<A, E>(write: Effect.Effect<A, E>): Effect.Effect<A, E> {
+    return this.isAlone ? write : this.writing.withPermits(1)(write)
   }
 
   /** W2: all that was accepted is durable. */
@@ -260,20 +294,8 @@ export class RunSession implements Records {
   transacted(commit: Commit, at: number): void {
     this.env.queue.acceptedSeq = this.env.queue.durableSeq = commit.seq
     this.env.queue.durableAt = at
+    this.admit(commit)
     this.applied(commit, at)
-  }
-
-  private setEffect(write: Commit["effects"][number], at: number): void {
-    const list = this.effects.get(write.path) ?? []
-    const known = list.find((effect) => effect.generation === write.generation)
-    // D17: what is settled stays as it is.
-    if (known !== undefined && known.state !== "intended") return
-    const record: EffectRecord = {
-      ...write,
-      intentAt: known?.intentAt ?? at,
-      settledAt: write.state === "intended" ? null : at,
-    }
-    this.effects.set(write.path, [...list.filter((effect) => effect !== known), record])
   }
 
   /** The run stays where it is and goes on. */
@@ -295,10 +317,10 @@ export class RunSession implements Records {
   }
 
   /** What is logged from now on is logged of this attempt: the fiber is the run's own, and the next one says so anew. */
-  annotated({ attempt, node }: Attempt): Effect.Effect<void> {
+  annotated({ attempt, path }: Attempt): Effect.Effect<void> {
     return FiberRef.set(
       FiberRef.currentLogAnnotations,
-      HashMap.set(HashMap.set(this.annotations, "step", node.name), "attempt", attempt),
+      HashMap.set(HashMap.set(this.annotations, "step", path), "attempt", attempt),
     )
   }
 }

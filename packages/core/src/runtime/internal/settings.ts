@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import type * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type { AnyWorkflow } from "../../builder/Workflow.js"
+import { everyNode } from "../../dsl/internal/nested.js"
 import { durationMs } from "../../dsl/OnUnknown.js"
 import type { Durability } from "../../dsl/Definition.js"
 import { handlerTag, type Handler } from "../../dsl/Operation.js"
@@ -17,10 +18,11 @@ import {
 } from "../../model/DiagnosticCode.js"
 import { CompileError, type InvalidId } from "../../model/Errors.js"
 import { checkId, defaultNamespace } from "../../model/Ids.js"
-import type { Plan, PlanNode, PlanOperation } from "../../model/Plan.js"
+import type { Plan, PlanStep, PlanOperation } from "../../model/Plan.js"
 import type { Capabilities } from "../../store/Capabilities.js"
 import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
 import type { WorkerOptions } from "../Worker.js"
+import { stepsOf } from "./planIndex.js"
 import type { LogSync } from "./localLog.js"
 import { isTransaction, maxTransactionMs } from "./transactionLimits.js"
 
@@ -57,7 +59,7 @@ const ranges = {
  * How many times `pollInterval` the longest pause is, unless given. With wake-ups polling is for what nobody can tell of;
  * without them it is how long a start in another process may wait, which a person may be waiting for.
  */
-const pauses = { withWakeUps: 60, without: 2 }
+const pauses = { withWakeUps: 80, without: 2 }
 
 /** A pause that is out of range is one mistake, not two. */
 const pauseInRange = (ms: number): number => Math.min(maxPause, Math.max(1, ms || 1))
@@ -109,9 +111,6 @@ export interface Runnable {
   readonly plan: Plan
 }
 
-const withCompensations = (plan: Plan): ReadonlyArray<PlanNode> =>
-  plan.nodes.flatMap((node) => (node.compensate === null ? [node] : [node, node.compensate]))
-
 const missingOf = ({ name, onUnknown }: PlanOperation, handler: Option.Option<Handler>): string | null => {
   if (Option.isNone(handler)) return `handler for '${name}'; provide its toLayer(..) to the worker`
   return onUnknown.policy === "checkFirst" && handler.value.check === null
@@ -120,7 +119,7 @@ const missingOf = ({ name, onUnknown }: PlanOperation, handler: Option.Option<Ha
 }
 
 /** A transaction step that is allowed to take longer could cost its worker the lease. */
-const tooLong = ({ name, timeoutMs }: PlanNode, leaseMs: number): ReadonlyArray<Diagnostic> => {
+const tooLong = ({ name, timeoutMs }: PlanStep, leaseMs: number): ReadonlyArray<Diagnostic> => {
   const most = maxTransactionMs(leaseMs)
   if (timeoutMs === null || timeoutMs <= most) return []
   const expected = `at most a third of the worker's lease (${most} ms), for the store's connection is held for so long`
@@ -135,7 +134,7 @@ const unmet = (
   context: Context.Context<any>,
   leaseMs: number,
 ): ReadonlyArray<Diagnostic> =>
-  withCompensations(plan).flatMap((node): ReadonlyArray<Diagnostic> => [
+  stepsOf(plan).flatMap((node): ReadonlyArray<Diagnostic> => [
     ...(isTransaction(node) ? tooLong(node, leaseMs) : []),
     ...(isTransaction(node) && !store.capabilities.transactions
       ? [{ code: "CRN106" as const, step: node.name, message: needsTransactions(node.name, store.capabilities.name) }]
@@ -152,6 +151,20 @@ const clash = (plan: Plan, workflow: AnyWorkflow, known: Runnable | undefined): 
     ? []
     : [{ code: "CRN104", step: null, message: workflowGivenTwice(plan.workflow, plan.version) }]
 
+/** The workflows and those that they start, each once: a worker that runs a parent runs its children. */
+const withChildren = (workflows: Iterable<AnyWorkflow>, known = new Set<AnyWorkflow>()): ReadonlySet<AnyWorkflow> => {
+  for (const workflow of workflows) {
+    if (known.has(workflow)) continue
+    known.add(workflow)
+    const children: Array<AnyWorkflow> = []
+    for (const node of everyNode(workflow.definition.nodes)) {
+      if (node.kind === "child") children.push(node.workflow as AnyWorkflow)
+    }
+    withChildren(children, known)
+  }
+  return known
+}
+
 export const compiled = (
   workflows: ReadonlyArray<AnyWorkflow>,
   store: CheckpointStoreService,
@@ -160,7 +173,7 @@ export const compiled = (
 ): Effect.Effect<ReadonlyMap<string, Runnable>, CompileError> =>
   Effect.gen(function* () {
     const byName = new Map<string, Runnable>()
-    for (const workflow of workflows) {
+    for (const workflow of withChildren(workflows)) {
       const plan = yield* workflow.plan as Either.Either<Plan, CompileError>
       const key = JSON.stringify([plan.workflow, plan.version])
       const diagnostics = [...clash(plan, workflow, byName.get(key)), ...unmet(plan, store, context, leaseMs)]

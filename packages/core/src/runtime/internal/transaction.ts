@@ -10,13 +10,13 @@
 import * as Effect from "effect/Effect"
 import { needsTransactions } from "../../model/DiagnosticCode.js"
 import { LeaseLost, StepMisuse, type StoreError } from "../../model/Errors.js"
-import type { PlanNode } from "../../model/Plan.js"
 import type { TransactionAccess } from "../../store/CheckpointDriver.js"
 import { runAttempt, type AttemptEnd } from "./attempt.js"
 import { successParts } from "./attemptEnds.js"
 import type { Attempt } from "./decide.js"
 import type { Failure, Turn } from "./leave.js"
 import { noOperation } from "./operationState.js"
+import { prefixOf, scopeOf } from "./paths.js"
 import type { RunSession } from "./session.js"
 import { transactionTimeoutMs } from "./transactionLimits.js"
 
@@ -37,7 +37,7 @@ const turnOf = (session: RunSession): Turn => (session.status === "completed" ? 
 
 const committedTurn = (session: RunSession, attempt: Attempt, durationMs: number) =>
   Effect.gen(function* () {
-    yield* session.reach("afterCommit", attempt.node.name, attempt.attempt)
+    yield* session.reach("afterCommit", attempt.path, attempt.attempt)
     yield* session.env.onProgress(durationMs)
     return { _tag: "Committed", turn: turnOf(session) } as const
   })
@@ -46,17 +46,20 @@ const committedTurn = (session: RunSession, attempt: Attempt, durationMs: number
  * Finds out what became of a COMMIT that was not answered. Another commit under the same fence waits for the lock that the
  * transaction holds, and takes its place if it is gone; then the records tell.
  */
-const settle = (session: RunSession, node: PlanNode): Effect.Effect<boolean, Failure> =>
+const settle = (session: RunSession, path: string): Effect.Effect<boolean, Failure> =>
   Effect.gen(function* () {
-    yield* session.commit({ run: session.running(node.path) })
-    const { runId } = session.run
-    const state = yield* session
-      .persist(session.env.store.load(session.run.namespace, runId))
+    yield* session.commit({ run: session.running(path) }, "inTransaction")
+    const { namespace, runId } = session.run
+    const scopes = [scopeOf(prefixOf(path))]
+    const query = { namespace, runId, scopes, newestFirst: true, after: null, limit: null, withResults: true }
+    const run = yield* session
+      .persist(session.env.store.findRun(namespace, runId))
       .pipe(Effect.catchTag("RunNotFound", () => Effect.fail(session.leaseLost())))
-    const record = state.steps.find((step) => step.path === node.path)
+    const steps = yield* session.persist(session.env.store.loadSteps(query))
+    const record = steps.find((step) => step.path === path)
     if (record === undefined) return false
-    session.addStep(record)
-    session.status = state.run.status
+    session.note(record)
+    session.status = run.status
     return true
   }).pipe(Effect.uninterruptible)
 
@@ -67,7 +70,7 @@ const bodyOf = (session: RunSession, attempt: Attempt, access: TransactionAccess
     const end = yield* runAttempt(session, attempt, state, access)
     if (end._tag !== "Passed") return yield* Effect.fail(new RolledBack(end))
     const parts = yield* successParts(session, attempt, end, state)
-    yield* session.reach("beforeCommit", attempt.node.name, attempt.attempt)
+    yield* session.reach("beforeCommit", attempt.path, attempt.attempt)
     // The guard refuses it in any case; a lease that has ended need not ask.
     if (session.env.leaseRemainingMs() <= 0) {
       return yield* Effect.fail(new RolledBack({ _tag: "Stopped", stop: { _tag: "Lost", error: session.leaseLost() } }))
@@ -134,12 +137,12 @@ export const runTransaction = (session: RunSession, attempt: Attempt): Effect.Ef
     const once: Effect.Effect<TransactionTurn, Failure> = Effect.suspend(() =>
       // Nothing is tried again before it is known what became of the last try.
       ended
-        ? Effect.flatMap(settle(session, node), (isThere): Effect.Effect<TransactionTurn, Failure> => {
+        ? Effect.flatMap(settle(session, attempt.path), (isThere): Effect.Effect<TransactionTurn, Failure> => {
             if (isThere) return committedTurn(session, attempt, 0)
             ended = false
             return tries >= maxTries ? Effect.succeed(failed(trouble)) : fresh
           })
         : fresh,
     )
-    return Effect.zipRight(session.barrier(), session.persist(once))
+    return session.inTurn(Effect.zipRight(session.barrier(), session.persist(once)))
   })

@@ -17,6 +17,9 @@ import { asStoreError } from "./errorDetails.js"
 const firstPollMs = 20
 const lastPollMs = 1_000
 
+/** Who follows a run that commits all the time asks this often at most, in milliseconds: what came meanwhile is one page. */
+const followedMs = 20
+
 /** Runs in one look-up. */
 const maxLook = 512
 
@@ -30,6 +33,8 @@ const troubleMs = 250
 type End = Effect.Effect<RunOutcome, RunNotFound | StoreError>
 
 interface Ear {
+  /** Whether a run that stands like this is what it waits for. */
+  readonly isMeant: (run: RunOutcome) => boolean
   readonly hear: (end: End) => void
   readonly leave: () => void
 }
@@ -40,6 +45,8 @@ interface Awaited extends RunKey {
   pollMs: number
   /** When it is asked for again, by the clock of those who wait; 0 for at once. */
   dueAt: number
+  /** When it was asked for last. */
+  askedAt: number
   troubles: number
 }
 
@@ -59,8 +66,8 @@ class Watch {
     private readonly clock: Clock.Clock,
   ) {}
 
-  /** Until the run is over, for good or for a person. */
-  wait({ namespace, runId }: RunKey): End {
+  /** Until the run stands as it is meant to. Who follows it is told of its commits as well, `notBefore` a time at the earliest. */
+  wait({ namespace, runId }: RunKey, isMeant: Ear["isMeant"], notBefore: number | null): End {
     return Effect.async<RunOutcome, RunNotFound | StoreError>((resume) => {
       const key = ended(namespace, runId)
       const awaited = this.awaited.get(key) ?? {
@@ -68,30 +75,36 @@ class Watch {
         runId,
         ears: new Set(),
         pollMs: firstPollMs,
-        dueAt: 0,
+        dueAt: Number.POSITIVE_INFINITY,
+        askedAt: 0,
         troubles: 0,
       }
       this.awaited.set(key, awaited)
       // Listening before looking: an end between the two is heard.
-      const deaf = this.store.signals.on(key, () => this.hurry(awaited))
+      const { signals } = this.store
+      const deaf = [signals.on(key, () => this.hurry(awaited, 0))]
+      if (notBefore !== null) {
+        deaf.push(signals.follow(awaited, () => this.hurry(awaited, awaited.askedAt + followedMs)))
+      }
       const ear: Ear = {
+        isMeant,
         hear: resume,
         leave: () => {
-          deaf()
+          for (const leave of deaf) leave()
           awaited.ears.delete(ear)
           if (awaited.ears.size === 0) this.awaited.delete(key)
           if (this.awaited.size === 0) this.rest()
         },
       }
       awaited.ears.add(ear)
-      this.hurry(awaited)
+      this.hurry(awaited, notBefore ?? 0)
       return Effect.sync(ear.leave)
     })
   }
 
-  /** Somebody new asks, or there was a signal of its end. */
-  private hurry(awaited: Awaited): void {
-    awaited.dueAt = 0
+  /** Somebody new asks, or there was a signal: it is asked for at that time, if not before. */
+  private hurry(awaited: Awaited, at: number): void {
+    awaited.dueAt = Math.min(awaited.dueAt, at)
     awaited.pollMs = firstPollMs
     this.schedule()
   }
@@ -122,8 +135,11 @@ class Watch {
     }
     if (due.length === 0) return this.sleepUntil(Math.max(next, now + spacingMs), now)
     this.looking = true
-    // A signal that comes while it is looked for puts it back to 0: the look may have been too early.
-    for (const awaited of due) awaited.dueAt = Number.POSITIVE_INFINITY
+    // A signal that comes while it is looked for says when it is looked for again: the look may have been too early.
+    for (const awaited of due) {
+      awaited.dueAt = Number.POSITIVE_INFINITY
+      awaited.askedAt = now
+    }
     Runtime.runFork(this.runtime)(this.look(due))
   }
 
@@ -164,7 +180,9 @@ class Watch {
     awaited.troubles = 0
     if (Either.isLeft(found)) return this.tell(awaited, Effect.fail(found.left))
     if (found.right === null) return this.tell(awaited, Effect.fail(new RunNotFound(awaited)))
-    if (isOver(found.right)) return this.tell(awaited, Effect.succeed(found.right))
+    const run = found.right
+    this.tell(awaited, Effect.succeed(run), (ear) => ear.isMeant(run))
+    if (awaited.ears.size === 0) return
     this.postpone(awaited, awaited.pollMs)
     awaited.pollMs = Math.min(lastPollMs, awaited.pollMs * 2)
   }
@@ -175,11 +193,12 @@ class Watch {
   }
 
   private postpone(awaited: Awaited, ms: number): void {
-    if (awaited.dueAt !== 0) awaited.dueAt = this.clock.unsafeCurrentTimeMillis() + ms
+    awaited.dueAt = Math.min(awaited.dueAt, this.clock.unsafeCurrentTimeMillis() + ms)
   }
 
-  private tell(awaited: Awaited, end: End): void {
+  private tell(awaited: Awaited, end: End, isTold: (ear: Ear) => boolean = () => true): void {
     for (const ear of [...awaited.ears]) {
+      if (!isTold(ear)) continue
       ear.leave()
       ear.hear(end)
     }
@@ -188,12 +207,21 @@ class Watch {
 
 const watches = new WeakMap<CheckpointStoreService, Watch>()
 
-/** Waits until a run is over: final, or parked for a person. What may pass is waited out for a while. */
-export const untilOver = (store: CheckpointStoreService, run: RunKey): End =>
+const watching = (store: CheckpointStoreService, use: (watch: Watch) => End): End =>
   Effect.flatMap(Effect.runtime<never>(), (runtime) =>
     Effect.clockWith((clock) => {
       const watch = watches.get(store) ?? new Watch(store, runtime, clock)
       watches.set(store, watch)
-      return watch.wait(run)
+      return use(watch)
     }),
+  )
+
+/** Waits until a run is over: final, or parked for a person. What may pass is waited out for a while. */
+export const untilOver = (store: CheckpointStoreService, run: RunKey): End =>
+  watching(store, (watch) => watch.wait(run, isOver, null))
+
+/** Waits until a run has come further than that seq, or is final. `askedAt`: when whoever follows it has asked last. */
+export const untilBeyond = (store: CheckpointStoreService, run: RunKey, seq: number, askedAt: number): End =>
+  watching(store, (watch) =>
+    watch.wait(run, (found) => found.seq > seq || finalStatuses.has(found.status), askedAt + followedMs),
   )

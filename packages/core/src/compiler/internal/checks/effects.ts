@@ -1,5 +1,6 @@
 /** CRN101, CRN103, CRN108: at most one external effect a step, nothing unknown in the list, no read beside it. */
 import type { Definition, StepNode } from "../../../dsl/Definition.js"
+import { everyNode } from "../../../dsl/internal/nested.js"
 import { isOperation } from "../../../dsl/Operation.js"
 import {
   effectsNotLiteral,
@@ -35,4 +36,4 @@ const ofStep = ({ name, effects }: StepNode): ReadonlyArray<Diagnostic> => {
 }
 
 export const checkEffects = (definition: Definition): ReadonlyArray<Diagnostic> =>
-  definition.nodes.flatMap((node) => (node.kind === "step" ? ofStep(node) : []))
+  everyNode(definition.nodes).flatMap((node) => (node.kind === "step" ? ofStep(node) : []))

@@ -1,5 +1,6 @@
 /** CRN105: everything that is stored has a schema whose encoded side is JSON. */
 import type { Definition, Node } from "../../../dsl/Definition.js"
+import { everyNode } from "../../../dsl/internal/nested.js"
 import { problemsOf, type AnyOperation } from "../../../dsl/Operation.js"
 import { codecOf, isSchema, type Codec } from "../../../model/Codec.js"
 import { notASchema, notJson, type Diagnostic } from "../../../model/DiagnosticCode.js"
@@ -24,12 +25,31 @@ const ofOperation = (step: string, operation: AnyOperation): ReadonlyArray<Diagn
   ]),
 ]
 
+/** What a node stores under a schema of its own. */
+const schemaOf = (node: Node): readonly [what: string, schema: unknown] | null => {
+  switch (node.kind) {
+    case "step":
+      return ["output of step", node.output]
+    case "loop":
+      return ["state of loop", node.state]
+    case "forEach":
+      return node.item === null ? null : ["item of forEach", node.item]
+    case "signal":
+      return ["payload of signal", node.schema]
+    case "review":
+      return ["decision of review", node.decision]
+    default:
+      return null
+  }
+}
+
 const ofNode = (node: Node): ReadonlyArray<Diagnostic> => {
   const step = nameText(node.name)
-  const operations = operationsOf(node).flatMap((operation) => ofOperation(step, operation))
-  return node.kind === "perform"
-    ? operations
-    : [...ofSchema(step, `output of step '${step}'`, node.output), ...operations]
+  const own = schemaOf(node)
+  return [
+    ...(own === null ? [] : ofSchema(step, `${own[0]} '${step}'`, own[1])),
+    ...operationsOf(node).flatMap((operation) => ofOperation(step, operation)),
+  ]
 }
 
 export const checkJson = (definition: Definition): ReadonlyArray<Diagnostic> => [
@@ -37,6 +57,6 @@ export const checkJson = (definition: Definition): ReadonlyArray<Diagnostic> => 
   ...(definition.failure === null
     ? []
     : ofSchema(null, `failure of workflow '${nameText(definition.name)}'`, definition.failure)),
-  ...definition.nodes.flatMap(ofNode),
+  ...everyNode(definition.nodes).flatMap(ofNode),
   ...(definition.output === null ? [] : ofSchema(null, "output of the workflow", definition.output.schema)),
 ]

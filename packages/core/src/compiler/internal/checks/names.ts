@@ -1,6 +1,7 @@
 /** CRN104: every name can be stored, and is there once. */
 import * as Either from "effect/Either"
-import type { Definition } from "../../../dsl/Definition.js"
+import type { Definition, Node } from "../../../dsl/Definition.js"
+import { bodiesOf, everyNode } from "../../../dsl/internal/nested.js"
 import type { MemberOperation } from "../../../dsl/Operation.js"
 import { nameTaken, nameUnusable, operationNameTaken, type Diagnostic } from "../../../model/DiagnosticCode.js"
 import { checkId } from "../../../model/Ids.js"
@@ -29,7 +30,7 @@ const sameOperation = (a: MemberOperation, b: MemberOperation): boolean => {
 const ofOperations = (definition: Definition): ReadonlyArray<Diagnostic> => {
   const found: Array<Diagnostic> = []
   const known = new Map<unknown, MemberOperation>()
-  for (const node of definition.nodes) {
+  for (const node of everyNode(definition.nodes)) {
     for (const member of operationsOf(node).flatMap((operation) => operation.members)) {
       const first = known.get(member.name)
       const problem =
@@ -45,15 +46,42 @@ const ofOperations = (definition: Definition): ReadonlyArray<Diagnostic> => {
   return found
 }
 
+const own = (node: Node, visible: ReadonlySet<unknown>): string | null =>
+  unusable("the step name", node.name) ??
+  (visible.has(node.name)
+    ? nameTaken(node.name)
+    : node.kind === "signal"
+      ? unusable("the signal name", node.signal)
+      : null)
+
+/**
+ * The names of one scope. A body sees the names before its node, and may repeat none of them; two bodies of one node do
+ * not see each other, and what follows sees neither.
+ */
+const ofScope = (nodes: ReadonlyArray<Node>, outer: ReadonlySet<unknown>): ReadonlyArray<Diagnostic> => {
+  const visible = new Set(outer)
+  return nodes.flatMap((node) => {
+    const step = nameText(node.name)
+    const problem = own(node, visible)
+    visible.add(node.name)
+    const bodies = bodiesOf(node)
+    const cases = bodies.flatMap(({ name }) => (name === null ? [] : (unusable("the case name", name) ?? [])))
+    return [
+      ...(problem === null ? cases : [problem, ...cases]).map((message) => ({
+        code: "CRN104" as const,
+        step,
+        message,
+      })),
+      ...bodies.flatMap((body) => ofScope(body.nodes, visible)),
+    ]
+  })
+}
+
 export const checkNames = (definition: Definition): ReadonlyArray<Diagnostic> => {
-  const found: Array<Diagnostic> = []
   const workflow = unusable("the workflow's name", definition.name)
-  if (workflow !== null) found.push({ code: "CRN104", step: null, message: workflow })
-  const taken = new Set<string>()
-  for (const { name } of definition.nodes) {
-    const problem = unusable("the step name", name) ?? (taken.has(name) ? nameTaken(name) : null)
-    if (problem !== null) found.push({ code: "CRN104", step: nameText(name), message: problem })
-    taken.add(name)
-  }
-  return [...found, ...ofOperations(definition)]
+  return [
+    ...(workflow === null ? [] : [{ code: "CRN104" as const, step: null, message: workflow }]),
+    ...ofScope(definition.nodes, new Set()),
+    ...ofOperations(definition),
+  ]
 }

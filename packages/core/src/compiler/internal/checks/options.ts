@@ -1,5 +1,6 @@
 /** CRN110: numbers and durations are in their range: no zero timeout that never fires, no endless retry. */
-import type { Definition, Node } from "../../../dsl/Definition.js"
+import type { Definition, Node, ReviewNode, SleepNode, WorkNode } from "../../../dsl/Definition.js"
+import { everyNode } from "../../../dsl/internal/nested.js"
 import { durationMs } from "../../../dsl/OnUnknown.js"
 import type { MemberOperation } from "../../../dsl/Operation.js"
 import type { PolicyName } from "../../../model/OnUnknown.js"
@@ -9,6 +10,9 @@ import { nameText, shown } from "../shown.js"
 
 /** Longer than any process lives: a hundred years. Past it, sums with a clock would lose precision or overflow. */
 const maxDurationMs = 100 * 365 * 86_400_000
+
+/** Items of one list that may be under way at once: what one worker's memory holds with ease. */
+const maxConcurrency = 10_000
 
 type Problem = readonly [option: string, expected: string, got: unknown]
 
@@ -26,7 +30,7 @@ const duration = (option: string, value: unknown, least: number): ReadonlyArray<
 const durability = (value: unknown): ReadonlyArray<Problem> =>
   value === undefined || value === "step" || value === "barrier" ? [] : [["durability", `"step" or "barrier"`, value]]
 
-const ofOptions = ({ options }: Node): ReadonlyArray<Problem> => [
+const ofWork = ({ options }: WorkNode): ReadonlyArray<Problem> => [
   ...duration("timeout", options.timeout, 1),
   ...(options.retry === undefined
     ? []
@@ -45,8 +49,81 @@ const ofOptions = ({ options }: Node): ReadonlyArray<Problem> => [
         ...(options.onInvalid?.then === "review" || options.onInvalid?.then === "fail"
           ? []
           : [["onInvalid.then", `"review" or "fail"`, options.onInvalid?.then] as const]),
+        ...(options.onInvalid?.repair === undefined || typeof options.onInvalid.repair === "function"
+          ? []
+          : [
+              [
+                "onInvalid.repair",
+                "a function from the rejected output to a mended one",
+                options.onInvalid.repair,
+              ] as const,
+            ]),
       ]),
 ]
+
+const oneOf = (option: string, words: ReadonlyArray<string>, value: unknown): ReadonlyArray<Problem> =>
+  words.includes(value as string) ? [] : [[option, words.map((word) => `"${word}"`).join(" or "), value]]
+
+const durationOrNull = (option: string, value: unknown): ReadonlyArray<Problem> =>
+  value === null ? [] : required(option, value)
+
+const required = (option: string, value: unknown): ReadonlyArray<Problem> => duration(option, value ?? Number.NaN, 1)
+
+/** A time that is no date, or a delay that is none. One that a function gives is checked when it has been given. */
+const ofSleep = ({ how, value }: SleepNode): ReadonlyArray<Problem> => {
+  if (typeof value === "function") return []
+  if (how === "for") return duration("the duration", value ?? Number.NaN, 0)
+  return value instanceof Date && Number.isFinite(value.getTime()) ? [] : [["the time", "a valid Date", value]]
+}
+
+const ofEscalate = (escalate: unknown, deadlineMs: number): ReadonlyArray<Problem> => {
+  if (!Array.isArray(escalate)) return [["escalate", "a list of { after, who }", escalate]]
+  const afterMs = escalate.map((step: ReviewNode["escalate"][number] | null) => durationMs(step?.after as never))
+  return escalate.flatMap((step: ReviewNode["escalate"][number] | null, i) => [
+    ...required(`escalate[${i}].after`, step?.after),
+    ...(i > 0 && afterMs[i]! <= afterMs[i - 1]!
+      ? [[`escalate[${i}].after`, "longer than the one before", step?.after] as const]
+      : []),
+    ...(afterMs[i]! >= deadlineMs ? [[`escalate[${i}].after`, "shorter than the deadline", step?.after] as const] : []),
+    ...(typeof step?.who === "string" && step.who !== "" ? [] : [[`escalate[${i}].who`, "a name", step?.who] as const]),
+  ])
+}
+
+const ofReview = (node: ReviewNode): ReadonlyArray<Problem> => [
+  ...required("deadline", node.deadline),
+  ...oneOf("onReject", ["fail", "continue"], node.onReject),
+  ...oneOf("onTimeout", ["fail", "reject"], node.onTimeout),
+  ...(node.who === null || (typeof node.who === "string" && (node.who as string) !== "")
+    ? []
+    : [["who", "a name", node.who] as const]),
+  ...ofEscalate(node.escalate, durationMs(node.deadline)),
+  ...durationOrNull("validFor", node.validFor),
+]
+
+const ofOptions = (node: Node): ReadonlyArray<Problem> => {
+  switch (node.kind) {
+    case "step":
+    case "perform":
+      return ofWork(node)
+    case "loop":
+      return [...wholeFrom("maxIterations", 1, node.maxIterations), ...oneOf("onLimit", ["fail", "stop"], node.onLimit)]
+    case "forEach":
+      return [
+        ...(Number.isSafeInteger(node.concurrency) && node.concurrency >= 1 && node.concurrency <= maxConcurrency
+          ? []
+          : [["concurrency", `a whole number from 1 to ${maxConcurrency}`, node.concurrency] as const]),
+        ...oneOf("onFailure", ["stop", "collect"], node.onFailure),
+      ]
+    case "sleep":
+      return ofSleep(node)
+    case "signal":
+      return [...durationOrNull("timeout", node.timeout), ...oneOf("onTimeout", ["fail", "continue"], node.onTimeout)]
+    case "review":
+      return ofReview(node)
+    default:
+      return []
+  }
+}
 
 const policies: ReadonlySet<unknown> = new Set<PolicyName>(["retryWithKey", "checkFirst", "recordFirst", "review"])
 
@@ -81,7 +158,7 @@ export const checkOptions = (definition: Definition): ReadonlyArray<Diagnostic> 
       ...wholeFrom("version", 1, definition.version),
       ...durability(definition.durability),
     ]),
-    ...definition.nodes.flatMap((node) => [
+    ...everyNode(definition.nodes).flatMap((node) => [
       ...say(nameText(node.name), `step '${nameText(node.name)}'`, ofOptions(node)),
       ...operationsOf(node)
         .flatMap((operation) => operation.members)

@@ -1,0 +1,63 @@
+/**
+ * How control flow fails. A workflow that lists one of these in its `failure` hands it to its clients by its tag; otherwise they
+ * get `RunFailed`, with the tag in its details.
+ */
+import * as Schema from "effect/Schema"
+
+/**
+ * A person rejected what was shown to them, and the review says `onReject: "fail"`.
+ *
+ * @category failures
+ * @since 0.1.0
+ */
+export class ReviewRejected extends Schema.TaggedError<ReviewRejected>()("ReviewRejected", {
+  step: Schema.String,
+  by: Schema.String,
+  reason: Schema.NullOr(Schema.String),
+}) {
+  override get message() {
+    return `'${this.step}' was rejected by ${this.by}${this.reason === null ? "" : `: ${this.reason}`}`
+  }
+}
+
+/**
+ * Nobody decided before the deadline, and the review says `onTimeout: "fail"`.
+ *
+ * @category failures
+ * @since 0.1.0
+ */
+export class ReviewExpired extends Schema.TaggedError<ReviewExpired>()("ReviewExpired", { step: Schema.String }) {
+  override get message() {
+    return `nobody decided on '${this.step}' before its deadline`
+  }
+}
+
+/**
+ * No signal came in time, and the wait says `onTimeout: "fail"`.
+ *
+ * @category failures
+ * @since 0.1.0
+ */
+export class SignalTimeout extends Schema.TaggedError<SignalTimeout>()("SignalTimeout", {
+  step: Schema.String,
+  signal: Schema.String,
+}) {
+  override get message() {
+    return `no signal '${this.signal}' came in time for '${this.step}'`
+  }
+}
+
+/**
+ * A loop was not done after its last turn, and says `onLimit: "fail"`.
+ *
+ * @category failures
+ * @since 0.1.0
+ */
+export class LoopLimitReached extends Schema.TaggedError<LoopLimitReached>()("LoopLimitReached", {
+  step: Schema.String,
+  maxIterations: Schema.Number,
+}) {
+  override get message() {
+    return `loop '${this.step}' was not done after ${this.maxIterations} turns`
+  }
+}

@@ -1,0 +1,113 @@
+/** What a person says of something that a run shows them. */
+import * as Effect from "effect/Effect"
+import type { AnyWorkflow } from "../builder/Workflow.js"
+import type { ReviewNode } from "../dsl/Definition.js"
+import { isUnparsedText, isUnvalidated } from "../dsl/Output.js"
+import { codecOf } from "../model/Codec.js"
+import { DecisionRefused, InvalidValue, RunConflict, RunNotFound } from "../model/Errors.js"
+import { checkId, defaultNamespace } from "../model/Ids.js"
+import type { WaitRecord } from "../model/Records.js"
+import { CheckpointStore } from "../store/CheckpointStore.js"
+import { templateOf } from "./internal/paths.js"
+import { programOf } from "./internal/program.js"
+
+/**
+ * Which review is decided.
+ *
+ * *Shape.* `step`: the path of the review; it may be left out where the run waits for one alone. `reviewId`: the occurrence that
+ * the person has seen, as it is listed; a decision for another one is refused.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface ReviewOptions {
+  readonly runId: string
+  readonly namespace?: string
+  readonly step?: string
+  readonly reviewId?: string
+}
+
+/**
+ * A decision.
+ *
+ * *Shape.* `by`: who decides, for the record. `approve` is what the review's `decision` schema takes: its typed value, or
+ * `Output.unvalidated(json)` for the encoded one. `reject` is a reason for people, or null.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type ReviewDecision =
+  { readonly by: string; readonly approve: unknown } | { readonly by: string; readonly reject: string | null }
+
+const gated = (node: ReviewNode, step: string, given: unknown) => {
+  const place = `decision on '${step}'`
+  const codec = codecOf(node.decision)
+  if (!isUnvalidated(given)) return codec.gate(given, { place })
+  if (!isUnparsedText(given.raw)) return codec.gateUnvalidated(given.raw, { place })
+  const problem = `it is no JSON (${given.raw.problem})`
+  return Effect.fail(new InvalidValue({ place, field: "", reason: "SchemaMismatch", problem }))
+}
+
+/** The decision as it is stored: checked by the review's schema before anybody can act on it. */
+const decisionText = (node: ReviewNode, step: string, said: ReviewDecision): Effect.Effect<string, InvalidValue> =>
+  Effect.gen(function* () {
+    const place = `decision on '${step}'`
+    const wrong = (field: string, problem: string) =>
+      new InvalidValue({ place, field, reason: "SchemaMismatch", problem })
+    const { by } = said
+    if (typeof by !== "string" || by === "") return yield* wrong(".by", "say who decides")
+    if ("approve" in said && "reject" in said) return yield* wrong("", "it approves and rejects at once")
+    if ("approve" in said) {
+      const { text } = yield* gated(node, step, said.approve)
+      return `{"outcome":"approved","by":${JSON.stringify(by)}${text === null ? "" : `,"decision":${text}`}}`
+    }
+    const reason: unknown = (said as { readonly reject?: unknown }).reject
+    if (reason !== null && typeof reason !== "string") return yield* wrong(".reject", "expected a reason, or null")
+    return JSON.stringify({ outcome: "rejected", by, reason })
+  })
+
+const isMeant = (wait: WaitRecord, { reviewId, step }: ReviewOptions): boolean =>
+  wait.kind === "review" &&
+  (step === undefined || wait.path === step) &&
+  (reviewId === undefined || wait.name === reviewId)
+
+export const review = (workflow: AnyWorkflow, of: ReviewOptions, said: ReviewDecision) =>
+  Effect.gen(function* () {
+    const store = yield* CheckpointStore
+    const plan = yield* workflow.plan
+    const namespace = yield* checkId("namespace", of.namespace ?? defaultNamespace)
+    const runId = yield* checkId("run id", of.runId)
+    const run = yield* store.findRun(namespace, runId)
+    if (run.workflow !== plan.workflow || run.version !== plan.version) {
+      const problem = `it runs '${run.workflow}' version ${run.version}, not '${plan.workflow}' version ${plan.version}`
+      return yield* new RunConflict({ namespace, runId, reason: "WorkflowDiffers", problem })
+    }
+    const refused = (reason: DecisionRefused["reason"], problem: string) =>
+      new DecisionRefused({ namespace, runId, reason, problem })
+    const { waits } = yield* store.loadWaits(namespace, runId)
+    const meant = waits.filter((wait) => isMeant(wait, of))
+    const [wait] = meant
+    if (wait === undefined) return yield* refused("NotWaiting", `it is ${run.status} and waits for no such decision`)
+    if (meant.length > 1) {
+      return yield* refused(
+        "Ambiguous",
+        `it waits for several: name one of ${meant.map(({ path }) => path).join(", ")}`,
+      )
+    }
+    const node = programOf(workflow.definition, plan).pairs.get(templateOf(wait.path))?.node
+    if (node?.kind !== "review") return yield* refused("NotWaiting", `'${wait.path}' is no review in this code`)
+    const decision = yield* decisionText(node, wait.path, said)
+    const result = yield* store.decideWait({ namespace, runId, path: wait.path, name: wait.name ?? "", decision })
+    switch (result._tag) {
+      case "Decided":
+        return undefined
+      case "AlreadyDecided": {
+        const { by } = JSON.parse(result.decision) as { readonly by: string }
+        return yield* refused("AlreadyDecided", `${by} has decided on '${wait.path}' already`)
+      }
+      case "Closed":
+        return yield* refused("Closed", `'${wait.path}' is closed: somebody has decided, or the deadline has passed`)
+      case "Missing":
+        return yield* new RunNotFound({ namespace, runId })
+    }
+  })

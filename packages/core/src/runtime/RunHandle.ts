@@ -1,0 +1,163 @@
+/** A run in the hands of a client: its result, how it stands, and what has become of it. */
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Runtime from "effect/Runtime"
+import type { AnyWorkflow, failureOfWorkflow, outputOfWorkflow } from "../builder/Workflow.js"
+import type { Definition } from "../dsl/Definition.js"
+import {
+  RunCanceled,
+  RunFailed,
+  RunParked,
+  StoreError,
+  type CompileError,
+  type InvalidValue,
+  type RunNotFound,
+} from "../model/Errors.js"
+import type { RunOutcome, RunStatus } from "../model/Records.js"
+import { type CheckpointStoreService } from "../store/CheckpointStore.js"
+import { ended } from "../store/LocalSignals.js"
+import type { EventsOptions, RunEvent } from "./Events.js"
+import { pullOf } from "./internal/history.js"
+import { iterable, type Pull } from "./internal/pulling.js"
+import { failureOf, outputOf } from "./internal/runEnd.js"
+import { untilOver } from "./internal/waiting.js"
+
+/**
+ * Whose events are read, and from where.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface RunEventsOptions extends EventsOptions {
+  readonly runId: string
+  readonly namespace?: string
+}
+
+/**
+ * What a client receives when it waits for a run: the output, a failure that the workflow declares, or how the run
+ * ended otherwise.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type ResultError<W extends AnyWorkflow> =
+  failureOfWorkflow<W> | RunFailed | RunCanceled | RunParked | RunNotFound | InvalidValue | StoreError
+
+/**
+ * Where a run stands, for someone who looks in.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface RunSnapshot<W extends AnyWorkflow> {
+  readonly status: RunStatus
+  /** Path of the step that was committed or tried last. */
+  readonly cursor: string | null
+  /** Set once the run is final or parked. */
+  readonly result: Option.Option<Exit.Exit<outputOfWorkflow<W>, ResultError<W>>>
+}
+
+/**
+ * A started run.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface RunHandle<W extends AnyWorkflow> {
+  readonly namespace: string
+  readonly runId: string
+  /** False if the run was there already and this start attached to it (law X9). */
+  readonly created: boolean
+  /**
+   * Waits until the run is final.
+   *
+   * *Errors.* The workflow's declared failures, with their own tags; `RunFailed` for any other failure; `RunCanceled`
+   * if it was canceled; `RunParked` if the run waits for a person because something is wrong with it.
+   */
+  readonly result: Effect.Effect<outputOfWorkflow<W>, ResultError<W>>
+  /**
+   * Commits of the run so far, those included that its worker has accepted and not yet made durable, where that worker lives
+   * in this process. A killed process may take these back.
+   */
+  readonly seq: Effect.Effect<number, RunNotFound | StoreError>
+  /** Commits of the run that are durable. */
+  readonly durableSeq: Effect.Effect<number, RunNotFound | StoreError>
+  /** Looks once. */
+  readonly poll: Effect.Effect<RunSnapshot<W>, RunNotFound | StoreError>
+  /**
+   * What the run comes to, as it becomes durable, up to its end: for `for await`, or for `Stream.fromAsyncIterable`.
+   *
+   * *Shape.* Each iteration begins after `fromSeq`. A page is read when somebody asks for an event of it; between two questions
+   * nothing runs.
+   *
+   * *Errors.* Thrown: `StoreError`, `RunNotFound`, `InvalidValue` (`fromSeq`).
+   *
+   * *Laws.* W2: of what is durable alone. D38: none is missed and none comes twice, whoever was killed meanwhile.
+   */
+  readonly events: (options?: EventsOptions) => AsyncIterable<RunEvent<W>>
+}
+
+const endOf = (definition: Definition, run: RunOutcome): Option.Option<Exit.Exit<any, any>> => {
+  switch (run.status) {
+    case "completed": {
+      return Option.some(
+        Either.match(outputOf(definition, run), { onLeft: Exit.fail, onRight: Exit.succeed }) as Exit.Exit<any, any>,
+      )
+    }
+    case "failed":
+    case "canceled":
+      return Option.some(Exit.fail(failureOf(definition, { ...run, step: run.cursor ?? "" })))
+    case "review":
+      return run.parked === null
+        ? Option.none()
+        : Option.some(Exit.fail(new RunParked({ runId: run.runId, ...run.parked })))
+    default:
+      return Option.none()
+  }
+}
+
+const waitFor = (store: CheckpointStoreService, definition: Definition, namespace: string, runId: string) =>
+  Effect.flatMap(untilOver(store, { namespace, runId }), (run) => Option.getOrThrow(endOf(definition, run)))
+
+/** What is asked for the next events of a run. */
+export const pulled = (
+  store: CheckpointStoreService,
+  { definition, plan }: AnyWorkflow,
+  { namespace, runId }: Pick<RunHandle<any>, "namespace" | "runId">,
+  { fromSeq = 0 }: EventsOptions,
+): Pull<RunEvent<any>, CompileError | InvalidValue | RunNotFound | StoreError> =>
+  Either.match(plan, {
+    onLeft: (error) => Effect.fail<CompileError | InvalidValue | RunNotFound | StoreError>(error),
+    onRight: (plan) => pullOf(store, { definition, plan }, { namespace, runId }, fromSeq),
+  })
+
+/** The handle of a run that is there. */
+export const handleOf = (
+  store: CheckpointStoreService,
+  workflow: AnyWorkflow,
+  namespace: string,
+  runId: string,
+  created: boolean,
+  runtime: Runtime.Runtime<never>,
+): RunHandle<any> => ({
+  namespace,
+  runId,
+  created,
+  result: waitFor(store, workflow.definition, namespace, runId),
+  seq: Effect.suspend(() => {
+    const underWay = store.signals.underWay.get(ended(namespace, runId))
+    return underWay === undefined
+      ? Effect.map(store.findRun(namespace, runId), ({ seq }) => seq)
+      : Effect.succeed(underWay.acceptedSeq)
+  }),
+  durableSeq: Effect.map(store.findRun(namespace, runId), ({ seq }) => seq),
+  poll: Effect.map(store.findRun(namespace, runId), (run) => ({
+    status: run.status,
+    cursor: run.cursor,
+    result: endOf(workflow.definition, run),
+  })),
+  events: (options = {}) =>
+    iterable(() => pulled(store, workflow, { namespace, runId }, options), Runtime.runFork(runtime)),
+})
