@@ -1,9 +1,11 @@
 /** Explores the subjects on one store after the other and writes what came of it as a page. */
 import { PostgresStore } from "@cairn/postgres"
 import { SqliteStore } from "@cairn/sqlite"
-import { faultPoints, type CheckpointStore, type StoreError } from "@cairn/core"
+import type { CheckpointStore, StoreError } from "@cairn/core"
 import { Redacted, type Layer } from "effect"
 import { exploreAsync, guarantees, type Report, type ReportRow } from "../src/index.js"
+import { points } from "../src/internal/report.js"
+import { otherRows } from "../src/internal/subject.js"
 import { textTable } from "../src/internal/table.js"
 import { booking, makeLedger, subjects, type Parameter } from "./subjects.js"
 
@@ -74,8 +76,8 @@ const merged = (reports: ReadonlyArray<Report>): ReadonlyArray<Row> => {
       },
     })
   }
-  const order = [...Object.keys(guarantees), "transaction", "no operation", "worker"]
-  const rank = ({ policy, point }: Row): number => order.indexOf(policy) * 100 + faultPoints.indexOf(point)
+  const order = [...Object.keys(guarantees), ...otherRows]
+  const rank = ({ policy, point }: Row): number => order.indexOf(policy) * 100 + points.indexOf(point)
   return [...rows.values()].toSorted((a, b) => rank(a) - rank(b))
 }
 

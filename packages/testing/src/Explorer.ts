@@ -26,6 +26,7 @@ import type { ExploredRun, Invariant } from "./internal/invariant.js"
 import type { Baseline } from "./internal/evidence.js"
 import type { Answer, SimulatedProvider } from "./internal/provider.js"
 import { reportOf, Tally, type Report } from "./internal/report.js"
+import { agreeing, type Says } from "./internal/correspondents.js"
 import { showSchedule, type Schedule } from "./internal/schedule.js"
 import { shrink } from "./internal/shrink.js"
 import { subjectOf, type Durability, type Subject } from "./internal/subject.js"
@@ -45,7 +46,9 @@ type givenOf<W> = W extends { readonly _types?: (given: infer G) => unknown } ? 
  * is Effect's, else once, with a namespace for each run. `depth`: troubles in one schedule (2). `maxSchedules` (1,000):
  * past it a seeded sample is run, those with fewer troubles first. `durability`: instead of what the workflow says, or
  * `barrier`; a run that was taken over is executed step by step in any case. `sameResult`: whether a run must end with the same
- * output as without trouble (true); say false where a step reads what changes. `invariant`: a check of your own, asked once
+ * output as without trouble (true); say false where a step reads what changes. `sameEnd` (true): whether it must end like that at all;
+ * say false where it may be late. `says`: what comes of signals and reviews that it waits for; everything is sent and approved
+ * unless given, soon, with values that fit the schemas. `invariant`: a check of your own, asked once
  * a run has ended; with a function as `input` it can tell which rows are this run's.
  *
  * @category options
@@ -65,6 +68,8 @@ export interface ExploreOptions<W extends AnyWorkflow> {
   readonly seed?: number
   readonly troubles?: ReadonlyArray<Trouble>
   readonly sameResult?: boolean
+  readonly sameEnd?: boolean
+  readonly says?: Says
   readonly invariant?: Invariant
   /** Runs at once, on a store with a clock of its own (4). */
   readonly concurrency?: number
@@ -145,10 +150,11 @@ const trialOn = (ground: Ground, baseline: Baseline | null) => (schedule: Schedu
       const trial: TrialOptions = {
         ...{ subject, input: inputOf(options, namespace), namespace, store, baseline, needs: needsOf(options) },
         ...{ countedByHandlers: typeof options.handlers === "function", simulate: options.simulate ?? null },
-        invariant: options.invariant ?? null,
+        ...{ invariant: options.invariant ?? null, says: options.says ?? agreeing, seed },
         ...{
           sameClock: virtual,
           sameResult: options.sameResult ?? true,
+          sameEnd: options.sameEnd ?? true,
           pace: paced(virtual ? virtualPace : realPace, baseline),
         },
       }

@@ -15,6 +15,13 @@
  * - `result`: the run ended otherwise than without trouble; it was canceled, and ended otherwise than that; or it ended over an
  *   operation of unknown outcome.
  * - `parked`: the run waits for a person without need.
+ * - `signal`: a signal was taken twice, or not kept although it was sent; or one that came too late or under another's id was.
+ * - `review`: of several decisions not exactly one was heard, a late one was, or the run went by another one.
+ * - `child`: a run that was started by another has not ended with it, or not as that one was told.
+ * - `attempts`: a step was tried more often than it says.
+ * - `window`: more items of a list were under way at once than it says.
+ * - `resume`: a resume read turns or items that were over.
+ * - `steering`: what steers was computed again although it was recorded.
  * - `answer`: of several people who answered for one operation not exactly one was heard, or a late one was.
  * - `invariant`: the user's own check.
  * - `stuck`: the run never ended.
@@ -24,6 +31,7 @@
  */
 export const checks = [
   ...(["effects", "payload", "intent", "early", "lease", "commit", "barrier", "result"] as const),
+  ...(["signal", "review", "child", "attempts", "window", "resume", "steering"] as const),
   ...(["parked", "answer", "invariant", "stuck"] as const),
 ] as const
 

@@ -8,7 +8,8 @@ type PolicyName = PlanOperation["onUnknown"]["policy"]
  * The promise of one policy.
  *
  * *Shape.* `honoursKeys`: the simulated provider answers a known key with what it answered first. `mostEffects`: effects
- * that one key may have, as the provider counts them, under a schedule. `parks`: an unknown outcome may park the
+ * that one key may have, as the provider counts them, under a schedule; `sideBySide` where several operations of a run may be
+ * under way at once: what strikes one may find another between its effect and its record. `parks`: an unknown outcome may park the
  * run. `words`: the promise, for the report.
  *
  * @category models
@@ -16,7 +17,7 @@ type PolicyName = PlanOperation["onUnknown"]["policy"]
  */
 export interface Guarantee {
   readonly honoursKeys: boolean
-  readonly mostEffects: (schedule: Schedule) => number
+  readonly mostEffects: (schedule: Schedule, sideBySide?: boolean) => number
   readonly parks: boolean
   readonly words: string
 }
@@ -45,7 +46,8 @@ export const guarantees: Readonly<Record<PolicyName, Guarantee>> = {
   },
   recordFirst: {
     honoursKeys: false,
-    mostEffects: (schedule) => 1 + schedule.filter(betweenEffectAndRecord).length,
+    mostEffects: (schedule, sideBySide = false) =>
+      1 + (sideBySide ? schedule : schedule.filter(betweenEffectAndRecord)).length,
     parks: false,
     words: "one effect, and one more for each trouble between the effect and its record",
   },

@@ -16,7 +16,9 @@ import type { MortalWorker } from "./mortalWorker.js"
 import type { Answer, SimulatedProvider } from "./provider.js"
 import { sampled } from "./sampled.js"
 import type { Tamper } from "./tampering.js"
-import type { CommitLog } from "./watchedStore.js"
+import type { CommitLog } from "./commitLog.js"
+import { templateOf } from "./paths.js"
+import type { RunLogs } from "./watchedStore.js"
 
 /** What a handler sees when its connection breaks: neither a declared failure nor `NotPerformed`. */
 class ConnectionLost extends Error {
@@ -35,26 +37,23 @@ interface Sent {
 export class Sends {
   private readonly all: Array<Sent> = []
 
-  constructor(private readonly log: CommitLog) {}
-
   /** Adds one; true if an earlier owner's send under the key, of which nothing is known, may still be under way. */
-  add(key: string, fence: number, at: number, timeoutMs: number): boolean {
+  add(log: CommitLog, key: string, fence: number, at: number, timeoutMs: number): boolean {
     const early = this.all.some(
       (sent) =>
         sent.key === key &&
         sent.fence !== fence &&
         at < sent.at + timeoutMs &&
-        !this.log.hasCommittedSince(sent.fence, sent.commits),
+        !log.hasCommittedSince(sent.fence, sent.commits),
     )
-    this.all.push({ key, fence, at, commits: this.log.bySeq.size })
+    this.all.push({ key, fence, at, commits: log.bySeq.size })
     return early
   }
 }
 
 export interface HandlersOptions {
   readonly namespace: string
-  readonly runId: string
-  readonly paths: ReadonlyArray<string>
+  readonly logs: RunLogs
   readonly members: ReadonlyArray<MemberOperation>
   /** Whether the store's clock is the worker's: then nobody else can own the run while an operation starts. */
   readonly sameClock: boolean
@@ -68,20 +67,41 @@ export interface HandlersOptions {
   readonly tamper: Tamper
 }
 
+/** The run whose intent has a key, as the store has it just now. */
+const runOf = ({ logs, namespace, store }: HandlersOptions, key: string) =>
+  Effect.gen(function* () {
+    const known = logs.ofKey(key)
+    for (const [runId, log] of known === null ? logs.byRun : [known]) {
+      const { effects } = yield* store.loadOpen(namespace, runId, [...log.paths])
+      const intent = effects.find(({ idempotencyKey }) => idempotencyKey === key)
+      if (intent !== undefined) return { runId, log, intent }
+    }
+    return null
+  })
+
+/** X4: everything that stands before an operation is durable when it is sent; for one that takes back, that the run fails. */
+const inspectPlace = ({ findings }: HandlersOptions, log: CommitLog, path: string): void => {
+  const takesBack = log.part.byPath.get(templateOf(path))?.name.endsWith("/compensate") === true
+  if (takesBack || log.steps.has(path) || log.walk().open.has(path)) return
+  findings.add("barrier", `'${path}' was sent before everything that stands before it was durable`)
+}
+
 /** Looks at the store just as an operation starts: its intent must be there, and the run must be this worker's. */
 const inspect = (options: HandlersOptions, worker: MortalWorker, member: MemberOperation, context: HandlerContext) =>
   Effect.gen(function* () {
     const operation = member.name
-    const { namespace, runId, paths, store, findings } = options
-    const open = yield* store.loadOpen(namespace, runId, paths)
-    const intent = open.effects.find(({ idempotencyKey }) => idempotencyKey === context.idempotencyKey)
-    if (intent?.operation !== operation) {
+    const { namespace, store, findings } = options
+    const found = yield* runOf(options, context.idempotencyKey)
+    if (found?.intent.operation !== operation) {
       findings.add("intent", `'${operation}' was sent before an intent of its own under its key was durable`)
     }
+    if (found === null) return
+    const { intent, log, runId } = found
+    inspectPlace(options, log, intent.path)
     const run = yield* store.findRun(namespace, runId)
-    const late = worker.refusedFence >= context.fence || (options.sameClock && run.fence !== context.fence)
+    const late = worker.hasLost(runId, context.fence) || (options.sameClock && run.fence !== context.fence)
     const now = yield* Clock.currentTimeMillis
-    const early = options.sends.add(context.idempotencyKey, context.fence, now, member.timeoutMs)
+    const early = options.sends.add(log, context.idempotencyKey, context.fence, now, member.timeoutMs)
     if (early && options.sameClock) {
       findings.add("early", `'${operation}' was sent again before its first send had surely ended`)
     }
@@ -127,7 +147,7 @@ const wrapped = (
   return {
     run: (payload, context) =>
       Effect.gen(function* () {
-        yield* worker.awake
+        yield* worker.underWay
         yield* inspect(options, worker, member, context)
         const lost = worker.losesOperation
         worker.losesOperation = null

@@ -1,5 +1,5 @@
 /** The user's own check of a run that has ended. */
-import type { CheckpointStoreService, RunStatus } from "@cairn/core"
+import type { CheckpointStoreService, RunRecord, RunStatus } from "@cairn/core"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { Findings } from "./findings.js"
@@ -20,7 +20,7 @@ export interface ExploredRun {
 /**
  * A run that has ended, for a check of the user's own.
  *
- * *Shape.* `status`: how it ended; anything but a final one or `review` if it never did. `provider`: what was sent.
+ * *Shape.* `status`: how it ended; anything but a final one or `review` if it never did. `run`: its row. `provider`: what was sent.
  * `query`: one statement in the store's own database, where it has transactions; what it writes is rolled back. `count`:
  * how many effects a step had by the check's own count, for the report.
  *
@@ -29,6 +29,7 @@ export interface ExploredRun {
  */
 export interface EndedRun extends ExploredRun {
   readonly status: RunStatus
+  readonly run: RunRecord
   readonly schedule: Schedule
   readonly provider: SimulatedProvider
   readonly query: (text: string, parameters?: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<any>, Error>

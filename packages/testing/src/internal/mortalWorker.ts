@@ -8,6 +8,7 @@ import {
   type CheckpointStoreService,
   type FaultPoint,
   type FaultSite,
+  type RunRecord,
   type WorkerOptions,
 } from "@cairn/core"
 import * as Context from "effect/Context"
@@ -20,15 +21,16 @@ import * as FiberId from "effect/FiberId"
 import * as FiberRef from "effect/FiberRef"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
+import { steeredRef, type Steered } from "./steering.js"
 import type { Tamper } from "./tampering.js"
-
-/** A store call whose acknowledgement may be lost. */
-export type LossyCall = "claim" | "commit" | "beat" | "recordOutcome"
+import type { LossyCall } from "./trouble.js"
 
 /** What the explorer does at a worker's boundaries. */
 export interface Boundaries {
   readonly reached: (worker: MortalWorker, point: FaultPoint, site: FaultSite) => Effect.Effect<void>
   readonly claimed: (worker: MortalWorker) => void
+  readonly calls: (worker: MortalWorker, name: string, args: ReadonlyArray<unknown>) => Effect.Effect<void>
+  readonly steered: (worker: MortalWorker, of: Steered) => void
 }
 
 const ackLost = (operation: string): StoreError =>
@@ -49,9 +51,11 @@ export class MortalWorker {
   /** The next call of this name is answered into the void. */
   losesAckOf: LossyCall | null = null
   losesOperation: "lostAnswer" | "lostRequest" | null = null
-  /** The highest fence under which the store has refused this worker. */
-  refusedFence = 0
+  /** The highest fence under which the store has refused this worker, by run. */
+  private readonly refused = new Map<string, number>()
   failure: unknown = null
+  /** The fence under which it holds each run, as far as it knows. */
+  readonly fences = new Map<string, number>()
 
   constructor(private readonly tamper: Tamper) {}
 
@@ -80,6 +84,17 @@ export class MortalWorker {
     held ? this.within : this.outside,
   )
 
+  /** Whether the store has told this worker that a run is another's. */
+  hasLost(runId: string, fence: number): boolean {
+    return (this.refused.get(runId) ?? 0) >= fence
+  }
+
+  /**
+   * For what begins without any pause between it and a check of the lease: where another fiber of the worker was struck in just
+   * that moment, it began before a stall, and not after it.
+   */
+  readonly underWay: Effect.Effect<void> = Effect.suspend(() => (this.state === "stalled" ? Effect.void : this.awake))
+
   stop(state: "killed" | "stalled"): void {
     this.state = state
     this.alive.unsafeClose()
@@ -94,11 +109,20 @@ export class MortalWorker {
 
   /** A store as this worker reaches it. */
   private through(store: CheckpointStoreService, boundaries: Boundaries): CheckpointStoreService {
-    const call = <A, E>(name: string, effect: () => Effect.Effect<A, E>): Effect.Effect<A, E | StoreError> =>
+    const call = <A, E>(
+      name: string,
+      effect: () => Effect.Effect<A, E>,
+      args: ReadonlyArray<unknown> = [],
+    ): Effect.Effect<A, E | StoreError> =>
       Effect.gen(this, function* () {
         yield* this.awake
+        yield* boundaries.calls(this, name, args)
+        yield* this.awake
         const value = yield* effect()
-        if (name === "claim" && (value as ReadonlyArray<unknown>).length > 0) boundaries.claimed(this)
+        if (name === "claim" && (value as ReadonlyArray<unknown>).length > 0) {
+          for (const { fence, runId } of value as ReadonlyArray<RunRecord>) this.fences.set(runId, fence)
+          boundaries.claimed(this)
+        }
         yield* this.awake
         if (this.losesAckOf !== (name === "transact" ? "commit" : name)) return value
         this.losesAckOf = null
@@ -106,7 +130,7 @@ export class MortalWorker {
       })
     const wrapped = Object.entries(store).map(([name, value]): [string, unknown] => {
       if (typeof value === "function") {
-        return [name, (...args: ReadonlyArray<unknown>) => call(name, () => (value as any)(...args))]
+        return [name, (...args: ReadonlyArray<unknown>) => call(name, () => (value as any)(...args), args)]
       }
       return [name, Effect.isEffect(value) ? call(name, () => value as Effect.Effect<unknown>) : value]
     })
@@ -127,7 +151,8 @@ export class MortalWorker {
         Effect.tap(all.commit(batch), (results) =>
           Effect.sync(() => {
             batch.forEach(({ lease }, index) => {
-              if (Either.isLeft(results[index]!)) this.refusedFence = Math.max(this.refusedFence, lease.fence)
+              if (Either.isRight(results[index]!)) return
+              this.refused.set(lease.runId, Math.max(this.refused.get(lease.runId) ?? 0, lease.fence))
             })
           }),
         ),
@@ -171,6 +196,7 @@ export class MortalWorker {
         Effect.forkDaemon,
         // Every fiber that the worker starts inherits it.
         Effect.locally(fiberOf, this),
+        Effect.locally(steeredRef, (of: Steered) => boundaries.steered(this, of)),
       )
     })
   }

@@ -1,10 +1,10 @@
 /** What an exploration found, counted and printed. */
-import type { FaultPoint } from "@cairn/core"
 import { faultPoints } from "@cairn/core"
 import type { Check } from "./findings.js"
 import { guarantees } from "./guarantee.js"
-import { showSchedule, type Schedule } from "./schedule.js"
-import { policyOf, type Durability, type Subject } from "./subject.js"
+import { showSchedule, type Point, type Schedule, type Strike } from "./schedule.js"
+import { templateOf } from "./paths.js"
+import { nodeAt, otherRows, policyOf, type Durability, type Subject } from "./subject.js"
 import { textTable } from "./table.js"
 import type { Trial } from "./trial.js"
 
@@ -20,7 +20,7 @@ import type { Trial } from "./trial.js"
  */
 export interface ReportRow {
   readonly policy: string
-  readonly point: FaultPoint
+  readonly point: Point
   readonly schedules: number
   readonly mostRequests: number
   readonly mostEffects: number
@@ -70,6 +70,13 @@ export interface Report {
   readonly timing: { readonly elapsedMs: number; readonly schedulesPerMinute: number }
 }
 
+/** The points of a row, in their order. */
+export const points: ReadonlyArray<Point> = [...faultPoints, "storeCall"]
+
+/** The row of the report that a strike belongs to. */
+export const rowOf = (subject: Subject, { point, step }: Pick<Strike, "point" | "step">): string =>
+  point === "storeCall" ? "worker" : policyOf(subject, step)
+
 /** Trials are counted as they come, so that thousands need not be kept. */
 export class Tally {
   private readonly rows = new Map<string, { -readonly [K in keyof ReportRow]: ReportRow[K] }>()
@@ -92,15 +99,16 @@ export class Tally {
       if (known === undefined) this.firsts.set(check, { trial, count: 1 })
       else known.count++
     }
-    const struck = new Map(schedule.map((strike) => [`${policyOf(this.subject, strike.step)}|${strike.point}`, strike]))
-    for (const [key, strike] of struck) this.count(key, trial, strike.point, strike.step)
+    const struck = new Map(schedule.map((strike) => [`${rowOf(this.subject, strike)}|${strike.point}`, strike]))
+    for (const [key, strike] of struck) this.count(key, trial, strike)
   }
 
-  private count(key: string, trial: Trial, point: FaultPoint, step: string): void {
+  private count(key: string, trial: Trial, { point, step }: Strike): void {
+    const policy = rowOf(this.subject, { point, step })
     const none = { schedules: 0, mostRequests: 0, mostEffects: 0, parked: 0, breaches: 0 }
-    const row = this.rows.get(key) ?? { policy: policyOf(this.subject, step), point, ...none }
-    const path = this.subject.nodes.find(({ name }) => name === step)?.path
-    const effects = trial.steps.filter((of) => step === "" || of.path === path)
+    const row = this.rows.get(key) ?? { policy, point, ...none }
+    const path = nodeAt(this.subject, step)?.path
+    const effects = trial.steps.filter((of) => policy === "worker" || templateOf(of.path) === path)
     row.schedules++
     row.mostRequests = Math.max(row.mostRequests, ...effects.map(({ requests }) => requests))
     row.mostEffects = Math.max(row.mostEffects, ...effects.map((of) => of.effects))
@@ -110,8 +118,8 @@ export class Tally {
   }
 
   sortedRows(): ReadonlyArray<ReportRow> {
-    const policies = [...Object.keys(guarantees), "transaction", "no operation", "worker"]
-    const rank = ({ policy, point }: ReportRow): number => policies.indexOf(policy) * 100 + faultPoints.indexOf(point)
+    const policies = [...Object.keys(guarantees), ...otherRows]
+    const rank = ({ policy, point }: ReportRow): number => policies.indexOf(policy) * 100 + points.indexOf(point)
     return [...this.rows.values()].sort((a, b) => rank(a) - rank(b))
   }
 }

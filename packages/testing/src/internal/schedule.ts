@@ -3,6 +3,14 @@ import type { FaultPoint } from "@cairn/core"
 import { troublesAt, troubleWords, type Trouble } from "./trouble.js"
 
 /**
+ * Where a run can be struck: a fault point, or just before a store call that none stands at (`step` is the call's name).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Point = FaultPoint | "storeCall"
+
+/**
  * A boundary that a run reaches.
  *
  * *Shape.* `step` is empty for points of the worker. `nth` counts, from 1, how often the point was reached at that step
@@ -12,7 +20,7 @@ import { troublesAt, troubleWords, type Trouble } from "./trouble.js"
  * @since 0.1.0
  */
 export interface Boundary {
-  readonly point: FaultPoint
+  readonly point: Point
   readonly step: string
   readonly attempt: number
   readonly nth: number
@@ -64,7 +72,9 @@ export const strikesAt = (
   trace
     .filter(({ point, nth }) => point !== "beforeBeat" || nth <= mostBeats)
     .flatMap((boundary) =>
-      troublesAt(boundary.point, policyOf(boundary.step), among).map((trouble) => ({ ...boundary, trouble })),
+      troublesAt(boundary, boundary.point === "storeCall" ? "worker" : policyOf(boundary.step), among).map(
+        (trouble) => ({ ...boundary, trouble }),
+      ),
     )
 
 const ordinal = (nth: number): string => (nth === 1 ? "" : `, time ${nth}`)

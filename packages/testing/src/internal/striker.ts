@@ -2,8 +2,25 @@
 import type { RunRecord } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import type { Boundaries, MortalWorker } from "./mortalWorker.js"
+import type { Steered } from "./steering.js"
 import { Counter, type Boundary, type Schedule, type Strike } from "./schedule.js"
-import { acknowledged } from "./trouble.js"
+import { lostAt } from "./trouble.js"
+import type { FaultPoint, FaultSite } from "@cairn/core"
+
+/** Store calls at which no fault point stands, and that only runs with more than steps make. */
+const struckCalls: ReadonlySet<string> = new Set(["loadSteps", "loadWaits", "loadSignals", "expireWait"])
+
+/** What a trial looks at while its workers are at work. */
+export interface Eyes {
+  /** A run has come so far. */
+  readonly reached: (boundary: Pick<Boundary, "point" | "step"> & { readonly runId: string }) => void
+  /** A worker is about to call the store. */
+  readonly calls: (worker: MortalWorker, name: string, args: ReadonlyArray<unknown>) => void
+  /** A worker computes what steers. */
+  readonly steered: (worker: MortalWorker, of: Steered) => void
+  /** What a step does outside, by its name or path. */
+  readonly policyOf: (step: string) => string
+}
 
 export class Striker implements Boundaries {
   private readonly counter = new Counter()
@@ -15,14 +32,30 @@ export class Striker implements Boundaries {
 
   constructor(
     private readonly schedule: Schedule,
-    /** Looks at a run that has come so far. */
-    private readonly look: (boundary: Pick<Boundary, "point" | "step">) => void,
+    private readonly eyes: Eyes,
     /** Asks that the run be canceled. */
     private readonly cancel: Effect.Effect<void>,
   ) {}
 
-  reached(worker: MortalWorker, point: Boundary["point"], site: { readonly step: string; readonly attempt: number }) {
-    this.look({ point, step: site.step })
+  reached(worker: MortalWorker, point: FaultPoint, site: FaultSite): Effect.Effect<void> {
+    this.eyes.reached({ point, step: site.step, runId: site.runId })
+    return this.come(worker, point, site)
+  }
+
+  calls(worker: MortalWorker, name: string, args: ReadonlyArray<unknown>): Effect.Effect<void> {
+    this.eyes.calls(worker, name, args)
+    return struckCalls.has(name) ? this.come(worker, "storeCall", { step: name, attempt: 0 }) : Effect.void
+  }
+
+  steered(worker: MortalWorker, of: Steered): void {
+    this.eyes.steered(worker, of)
+  }
+
+  private lost({ point, step }: Pick<Boundary, "point" | "step">) {
+    return lostAt(point, step, point === "storeCall" ? "worker" : this.eyes.policyOf(step))
+  }
+
+  private come(worker: MortalWorker, point: Boundary["point"], site: Pick<FaultSite, "attempt" | "step">) {
     const nth = this.counter.next(point, site.step)
     const strike = this.schedule[this.struck]
     const hit = strike?.point === point && strike.step === site.step && strike.nth === nth
@@ -41,8 +74,8 @@ export class Striker implements Boundaries {
     if (strike !== undefined && this.atClaim(strike) && strike.nth === nth) this.struckBy(worker, strike)
   }
 
-  private atClaim({ trouble, point }: Strike): boolean {
-    return trouble === "lostAck" && acknowledged[point] === "claim"
+  private atClaim(strike: Strike): boolean {
+    return strike.trouble === "lostAck" && this.lost(strike) === "claim"
   }
 
   private strike(worker: MortalWorker, strike: Strike): Effect.Effect<void> {
@@ -50,7 +83,8 @@ export class Striker implements Boundaries {
     return strike.trouble === "cancel" ? this.cancel : Effect.void
   }
 
-  private struckBy(worker: MortalWorker, { trouble, point }: Strike): void {
+  private struckBy(worker: MortalWorker, strike: Strike): void {
+    const { trouble } = strike
     this.struck++
     this.counter.clear()
     this.trace = []
@@ -62,7 +96,7 @@ export class Striker implements Boundaries {
         this.stalled.set(worker, { until: trouble === "stall" ? "finished" : "takenOver", fence: null })
         return worker.stop("stalled")
       case "lostAck":
-        worker.losesAckOf = acknowledged[point] ?? null
+        worker.losesAckOf = this.lost(strike)
         return
       case "lostAnswer":
       case "lostRequest":

@@ -1,5 +1,5 @@
 /** The kinds of trouble that may befall a worker at a boundary, and where each can. */
-import type { FaultPoint } from "@cairn/core"
+import type { Point } from "./schedule.js"
 
 /**
  * What may happen at a boundary.
@@ -30,8 +30,11 @@ export const troubleWords: Readonly<Record<Trouble, string>> = {
   cancel: "canceled",
 }
 
+/** A store call whose acknowledgement may be lost. */
+export type LossyCall = "claim" | "commit" | "beat" | "recordOutcome" | "createRun" | "expireWait"
+
 /** The store call whose acknowledgement is lost, by the point that precedes or follows it. */
-export const acknowledged: Partial<Record<FaultPoint, "claim" | "commit" | "beat" | "recordOutcome">> = {
+const acknowledged: Partial<Record<Point, LossyCall>> = {
   afterClaim: "claim",
   beforeIntent: "commit",
   beforeCommit: "commit",
@@ -40,18 +43,28 @@ export const acknowledged: Partial<Record<FaultPoint, "claim" | "commit" | "beat
   beforeBeat: "beat",
 }
 
+/** The call whose acknowledgement is lost at a point of a step; null where there is none. `policy` as in `troublesAt`. */
+export const lostAt = (point: Point, step: string, policy: string): LossyCall | null => {
+  if (point === "beforeEffect") return policy === "child" ? "createRun" : null
+  if (point === "storeCall") return step === "expireWait" ? "expireWait" : null
+  return point === "afterEffect" && policy === "child" ? null : (acknowledged[point] ?? null)
+}
+
 /** Only `recordFirst` records an outcome by itself: of other policies there is nothing to be acknowledged. */
-const possible: Readonly<Record<Trouble, (point: FaultPoint, policy: string) => boolean>> = {
+const possible: Readonly<Record<Trouble, (point: Point, policy: string, step: string) => boolean>> = {
   kill: () => true,
   stall: () => true,
   loseLease: () => true,
-  lostAck: (point, policy) =>
-    acknowledged[point] !== undefined && (point !== "afterEffect" || policy === "recordFirst"),
-  lostAnswer: (point) => point === "beforeEffect",
-  lostRequest: (point) => point === "beforeEffect",
+  lostAck: (point, policy, step) =>
+    lostAt(point, step, policy) !== null && (point !== "afterEffect" || policy === "recordFirst"),
+  lostAnswer: (point, policy) => point === "beforeEffect" && policy !== "child",
+  lostRequest: (point, policy) => point === "beforeEffect" && policy !== "child",
   cancel: () => true,
 }
 
 /** `policy`: that of the step's operation, or what it has instead. */
-export const troublesAt = (point: FaultPoint, policy: string, among: ReadonlyArray<Trouble>): ReadonlyArray<Trouble> =>
-  among.filter((trouble) => possible[trouble](point, policy))
+export const troublesAt = (
+  { point, step }: { readonly point: Point; readonly step: string },
+  policy: string,
+  among: ReadonlyArray<Trouble>,
+): ReadonlyArray<Trouble> => among.filter((trouble) => possible[trouble](point, policy, step))

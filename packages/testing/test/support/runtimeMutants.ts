@@ -266,13 +266,14 @@ const assumesRollback = overStore((store) => {
           commit: { ...end.commit, steps: end.commit.steps.filter(({ path }) => !again.has(path)) },
         })),
       ).pipe(Effect.tapError((error) => Effect.sync(() => (lost ||= (error as Error).name === "StoreError")))),
-    load: (...args) =>
-      Effect.map(store.load(...args), (state) => {
-        if (!lost) return state
+    // The step that was committed last is what it looks for.
+    loadSteps: (query) =>
+      Effect.map(store.loadSteps(query), (steps) => {
+        if (!lost) return steps
         lost = false
-        const hidden = state.steps.at(-1)
+        const [hidden, ...rest] = steps
         if (hidden !== undefined) again.add(hidden.path)
-        return { ...state, steps: state.steps.slice(0, -1) }
+        return rest
       }),
   }
 })
