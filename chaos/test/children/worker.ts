@@ -3,7 +3,7 @@ import { Cairn, CheckpointStore, Faults, Worker } from "@cairn/core"
 import { Effect, Layer, Logger, LogLevel } from "effect"
 import { storeAt } from "../../src/store.js"
 import type { Orders } from "../internal/processes.js"
-import { chargesTo, clockOff, order, stalling } from "../internal/workflows.js"
+import { chargesTo, clockOff, mailed, order, stalling } from "../internal/workflows.js"
 
 const orders = JSON.parse(process.env["CHAOS_ORDERS"] ?? "{}") as Orders
 const { clockMs = 0, concurrency = 16, killAt, leaseMs = 600, local, log, maxRecoveries = 3, name } = orders
@@ -39,7 +39,7 @@ const ownRuns = (count: number) =>
   })
 
 const live = Worker.layer({
-  workflows: [order, stalling],
+  workflows: [order, stalling, mailed],
   concurrency,
   lease: leaseMs,
   maxRecoveries,

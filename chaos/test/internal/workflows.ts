@@ -76,3 +76,21 @@ export const clockOff = (ms: number): Clock.Clock => {
     currentTimeNanos: Effect.map(real.currentTimeNanos, (now) => now + BigInt(ms) * 1_000_000n),
   }
 }
+
+/** Takes what is sent to it and what people decide, in the midst of whatever else it does. */
+export const mailed = Workflow.make("mailed", { version: 1, input: Schema.Struct({ napMs: Schema.Int }) })
+  .step("before", { effects: [], output: Schema.Null }, ({ input }) => Effect.as(Effect.sleep(input.napMs), null))
+  .signal("first", { schema: Schema.Int, signal: "number" })
+  .review("approve", {
+    decision: Schema.Struct({ note: Schema.String }),
+    show: ({ results }) => results.first,
+    deadline: "1 hour",
+    onReject: "continue",
+    onTimeout: "fail",
+  })
+  .signal("second", { schema: Schema.Int, signal: "number" })
+  .output(Schema.Struct({ numbers: Schema.Array(Schema.Int), by: Schema.String }), ({ results }) => ({
+    numbers: [results.first, results.second],
+    by: results.approve.by,
+  }))
+  .compile()
