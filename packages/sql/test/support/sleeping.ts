@@ -55,17 +55,15 @@ const unsteady = (offMs: number): Clock.Clock => {
 }
 
 export const sleeps = (name: string, open: Effect.Effect<Place, unknown, Scope.Scope>): void => {
-  const on = (title: string, clock: Clock.Clock | null, body: (place: Place) => Effect.Effect<void, any, any>) =>
-    it(title, () =>
-      Effect.gen(function* () {
-        const place = yield* open
-        const worker = Worker.layer({ workflows: [sleeping, reviewed], pollInterval: "20 millis", lease: "5 seconds" })
-        const live = Layer.provideMerge(worker, Layer.succeedContext(contextFromDriver(place.driver)))
-        const run = Effect.provide(body(place), live as Layer.Layer<any>)
-        yield* clock === null ? run : Effect.withClock(run, clock)
-      }).pipe(Effect.scoped, Effect.provide(Logger.remove(Logger.defaultLogger)), (effect) =>
-        Effect.runPromise(effect as Effect.Effect<void>),
-      ),
+  const on = (clock: Clock.Clock | null, body: (place: Place) => Effect.Effect<unknown, any, any>): Promise<unknown> =>
+    Effect.gen(function* () {
+      const place = yield* open
+      const worker = Worker.layer({ workflows: [sleeping, reviewed], pollInterval: "20 millis", lease: "5 seconds" })
+      const live = Layer.provideMerge(worker, Layer.succeedContext(contextFromDriver(place.driver)))
+      const run = Effect.provide(body(place), live as Layer.Layer<any>)
+      return yield* clock === null ? run : Effect.withClock(run, clock)
+    }).pipe(Effect.scoped, Effect.provide(Logger.remove(Logger.defaultLogger)), (effect) =>
+      Effect.runPromise(effect as Effect.Effect<unknown>),
     )
 
   describe(`months on ${name}`, () => {
@@ -85,32 +83,33 @@ export const sleeps = (name: string, open: Effect.Effect<Place, unknown, Scope.S
         yield* place.pass(400 * day)
         expect(yield* Effect.exit(handle.result)).toEqual(Exit.succeed(null))
         const { steps } = (yield* place.driver.load("default", "r"))!
-        expect(steps.map(({ path }) => path)).toEqual(["month", "later"])
+        return steps.map(({ path }) => path)
       })
 
-    on("pass while nobody holds the run, and each sleep ends once, when it is due", null, months)
-    for (const minutes of [-5, 5]) {
-      on(
-        `do so whatever the worker's clock says (${minutes} minutes off, and stepping)`,
-        unsteady(minutes * 60_000),
-        months,
-      )
-    }
+    it("pass while nobody holds the run, and each sleep ends once, when it is due", async () => {
+      expect(await on(null, months)).toEqual(["month", "later"])
+    })
+    it.each([-5, 5])("do so whatever the worker's clock says (%d minutes off, and stepping)", async (minutes) => {
+      expect(await on(unsteady(minutes * 60_000), months)).toEqual(["month", "later"])
+    })
 
-    on("until a review's deadline leave it open; then it has expired, and takes no decision", null, (place) =>
-      Effect.gen(function* () {
-        const handle = yield* Cairn.start(reviewed, null, { runId: "r" })
-        const opened = yield* until(place, "review")
-        yield* place.pass(90 * day - 60_000)
-        yield* Effect.sleep(150)
-        expect(yield* rowOf(place)).toMatchObject({ status: "review", seq: opened.seq })
-        yield* place.pass(60_000)
-        expect(yield* Effect.exit(handle.result)).toEqual(Exit.succeed("expired"))
-        expect(yield* Effect.flip(Cairn.review(reviewed, { runId: "r" }, { by: "ann", approve: null }))).toMatchObject({
-          _tag: "DecisionRefused",
-          reason: "NotWaiting",
-        })
-      }),
-    )
+    it("until a review's deadline leave it open; then it has expired, and takes no decision", () =>
+      on(null, (place) =>
+        Effect.gen(function* () {
+          const handle = yield* Cairn.start(reviewed, null, { runId: "r" })
+          const opened = yield* until(place, "review")
+          yield* place.pass(90 * day - 60_000)
+          yield* Effect.sleep(150)
+          expect(yield* rowOf(place)).toMatchObject({ status: "review", seq: opened.seq })
+          yield* place.pass(60_000)
+          expect(yield* Effect.exit(handle.result)).toEqual(Exit.succeed("expired"))
+          expect(
+            yield* Effect.flip(Cairn.review(reviewed, { runId: "r" }, { by: "ann", approve: null })),
+          ).toMatchObject({
+            _tag: "DecisionRefused",
+            reason: "NotWaiting",
+          })
+        }),
+      ))
   })
 }
