@@ -79,20 +79,24 @@ const marks: Case = {
   needs: ["exactClock"],
   run: (bench) =>
     Effect.gen(function* () {
-      const { lease } = yield* claimed(bench)
-      yield* bench.elapse(longLeaseMs + 1)
-      const worker = yield* liveWorker(bench)
-      const taken = leaseOf(only(yield* claim(bench, worker, { runIds: [lease.runId] })))
-      yield* bench.driver.requestCancel(lease.namespace, lease.runId, "why")
-      yield* bench.driver.setPaused(lease.namespace, lease.runId, true)
-      yield* moved(bench, taken, 0, { status: "failed", wakeInMs: longLeaseMs })
-      const before = yield* rowOf(bench, lease)
-      assert.deepEqual([before.recoveries, before.inbox], [1, 2])
-      assert.equal(yield* bench.driver.reopenRun(reopen(lease, 1)), true)
-      const { updatedAt, ...after } = yield* rowOf(bench, lease)
-      const marks = { wakeAt: null, cancelAt: null, cancelReason: null, pausedAt: null, recoveries: 0 }
-      assert.deepEqual({ ...after, updatedAt }, { ...before, status: "pending", ...marks, updatedAt })
-      assert.equal((yield* claim(bench, worker, { runIds: [lease.runId] })).length, 1)
+      // One after the other: a wish to cancel ends a pause.
+      for (const wish of ["cancel", "pause"] as const) {
+        const { lease } = yield* claimed(bench)
+        yield* bench.elapse(longLeaseMs + 1)
+        const worker = yield* liveWorker(bench)
+        const taken = leaseOf(only(yield* claim(bench, worker, { runIds: [lease.runId] })))
+        if (wish === "cancel") yield* bench.driver.requestCancel(lease.namespace, lease.runId, "why")
+        else yield* bench.driver.setPaused(lease.namespace, lease.runId, true)
+        yield* moved(bench, taken, 0, { status: "failed", wakeInMs: longLeaseMs })
+        const before = yield* rowOf(bench, lease)
+        assert.deepEqual([before.recoveries, before.inbox], [1, 1])
+        assert.ok((wish === "cancel" ? before.cancelAt : before.pausedAt) !== null, `the wish to ${wish} it is gone`)
+        assert.equal(yield* bench.driver.reopenRun(reopen(lease, 1)), true)
+        const { updatedAt, ...after } = yield* rowOf(bench, lease)
+        const marks = { wakeAt: null, cancelAt: null, cancelReason: null, pausedAt: null, recoveries: 0 }
+        assert.deepEqual({ ...after, updatedAt }, { ...before, status: "pending", ...marks, updatedAt })
+        assert.equal((yield* claim(bench, worker, { runIds: [lease.runId] })).length, 1)
+      }
     }),
 }
 
