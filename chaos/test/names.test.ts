@@ -186,7 +186,7 @@ describe("a schema on Postgres", () => {
           expect((yield* load("r")).run.status).toBe("pending")
         }),
       )
-      expect(await query("select 1 from pg_tables where schemaname = $1", [schema])).toHaveLength(11)
+      expect(await query("select 1 from pg_tables where schemaname = $1", [schema])).toHaveLength(13)
     }
     const after = (await query<{ nspname: string }>(schemas)).map(({ nspname }) => nspname)
     expect(new Set(after)).toEqual(new Set([...before, ...statements]))

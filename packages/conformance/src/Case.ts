@@ -49,6 +49,11 @@ export type Law =
   | "D36"
   | "D37"
   | "D38"
+  | "D39"
+  | "D40"
+  | "D41"
+  | "D42"
+  | "D43"
 
 /**
  * One case: what a law asks in one situation.

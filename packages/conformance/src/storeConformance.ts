@@ -4,10 +4,12 @@ import * as Effect from "effect/Effect"
 import { describe, it } from "vitest"
 import { isOffered, runCase, type Case } from "./Case.js"
 import { answerCases } from "./cases/answer.js"
+import { callCases } from "./cases/calls.js"
 import { cancelCases } from "./cases/cancel.js"
 import { claimCases } from "./cases/claim.js"
 import { clockCases } from "./cases/clock.js"
 import { commitCases } from "./cases/commit.js"
+import { childCases } from "./cases/children.js"
 import { createCases } from "./cases/create.js"
 import { decisionCases } from "./cases/decision.js"
 import { dueCases } from "./cases/due.js"
@@ -20,10 +22,12 @@ import { listCases } from "./cases/list.js"
 import { loadCases } from "./cases/load.js"
 import { openCases } from "./cases/open.js"
 import { outcomeCases } from "./cases/outcome.js"
+import { outputCases } from "./cases/outputs.js"
 import { parentCases } from "./cases/parent.js"
 import { parkCases } from "./cases/park.js"
 import { pauseCases } from "./cases/pause.js"
 import { reopenCases } from "./cases/reopen.js"
+import { rewindCases } from "./cases/rewind.js"
 import { reviewCases } from "./cases/review.js"
 import { recoveryCases } from "./cases/recovery.js"
 import { scheduleCases } from "./cases/schedule.js"
@@ -47,6 +51,7 @@ const byLaw = (a: Case, b: Case): number => Number(a.law.slice(1)) - Number(b.la
  */
 export const cases: ReadonlyArray<Case> = [
   ...createCases,
+  ...childCases,
   ...commitCases,
   ...guardCases,
   ...claimCases,
@@ -75,9 +80,12 @@ export const cases: ReadonlyArray<Case> = [
   ...pauseCases,
   ...reopenCases,
   ...forkCases,
+  ...rewindCases,
   ...limitCases,
   ...scheduleCases,
   ...historyCases,
+  ...callCases,
+  ...outputCases,
 ].sort(byLaw)
 
 /** A driver that claims to serve several processes has to be tried from more than one side. */
@@ -119,7 +127,7 @@ const timeoutMs = 120_000
  * Cases that need what the harness does not offer are not registered; the suite's title counts them and names the
  * features that they wait for.
  *
- * *Laws.* D1 to D38 of `CheckpointDriver`.
+ * *Laws.* D1 to D42 of `CheckpointDriver`.
  *
  * @category suites
  * @since 0.1.0

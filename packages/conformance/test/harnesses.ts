@@ -22,6 +22,7 @@ export const aroundAll = (
   storeId: around(driver.storeId),
   now: around(driver.now),
   createRun: (run) => around(driver.createRun(run)),
+  createChild: (child, parent) => around(driver.createChild(child, parent)),
   createRuns: (runs) => around(driver.createRuns(runs)),
   findRun: (namespace, runId) => around(driver.findRun(namespace, runId)),
   findRuns: (keys) => around(driver.findRuns(keys)),
@@ -50,12 +51,19 @@ export const aroundAll = (
   setPaused: (namespace, runId, paused) => around(driver.setPaused(namespace, runId, paused)),
   reopenRun: (reopen) => around(driver.reopenRun(reopen)),
   forkRun: (fork) => around(driver.forkRun(fork)),
+  rewindRun: (rewind) => around(driver.rewindRun(rewind)),
   loadPerformed: (namespace, runId) => around(driver.loadPerformed(namespace, runId)),
   putSchedule: (schedule) => around(driver.putSchedule(schedule)),
   removeSchedule: (namespace, scheduleId) => around(driver.removeSchedule(namespace, scheduleId)),
   listSchedules: (page) => around(driver.listSchedules(page)),
   nextSchedules: (asked) => around(driver.nextSchedules(asked)),
   fireSchedule: (fire) => around(driver.fireSchedule(fire)),
+  forgetOutputs: (old) => around(driver.forgetOutputs(old)),
+  beginCall: (call) => around(driver.beginCall(call)),
+  endCall: (call) => around(driver.endCall(call)),
+  findSpend: (namespace, counters) => around(driver.findSpend(namespace, counters)),
+  listCalls: (page) => around(driver.listCalls(page)),
+  sumCalls: (query) => around(driver.sumCalls(query)),
   ...(driver.onWakeUp === undefined ? {} : { onWakeUp: driver.onWakeUp }),
 })
 
@@ -72,7 +80,10 @@ type Writes = Pick<
   | "decideWait"
   | "reopenRun"
   | "forkRun"
+  | "rewindRun"
   | "fireSchedule"
+  | "beginCall"
+  | "endCall"
 >
 
 /** As if a call were `begin`, one write and `commit`: a death after the third loses the acknowledgement only. */
@@ -107,7 +118,10 @@ export const faithful: Hooks = {
     decideWait: (decision) => Effect.suspend(() => lostAfter(armed(), driver.decideWait(decision))),
     reopenRun: (reopen) => Effect.suspend(() => lostAfter(armed(), driver.reopenRun(reopen))),
     forkRun: (fork) => Effect.suspend(() => lostAfter(armed(), driver.forkRun(fork))),
+    rewindRun: (rewind) => Effect.suspend(() => lostAfter(armed(), driver.rewindRun(rewind))),
     fireSchedule: (fire) => Effect.suspend(() => lostAfter(armed(), driver.fireSchedule(fire))),
+    beginCall: (call) => Effect.suspend(() => lostAfter(armed(), driver.beginCall(call))),
+    endCall: (call) => Effect.suspend(() => lostAfter(armed(), driver.endCall(call))),
   }),
   onUnsafe: () => ({
     findRun: () => Effect.fail(broken("a number is too large")),
@@ -162,6 +176,7 @@ export const withEverything = (hooks: Hooks): Harness => ({
 /** What may make a run claimable. */
 export type Act =
   | "createRun"
+  | "createChild"
   | "unpark"
   | "releaseWorker"
   | "answer"
@@ -245,6 +260,15 @@ export const withWakeUps = ({ dead, telling }: Calls): Harness => ({
             "createRun",
           ),
         ),
+      createChild: (child, parent) =>
+        dying(
+          telling(
+            memory.createChild(child, parent),
+            (made) => made !== null && made.created && made.run.status === "pending",
+            tell,
+            "createChild",
+          ),
+        ),
       unpark: (namespace, runId) => dying(telling(memory.unpark(namespace, runId), (done) => done, tell, "unpark")),
       answer: (given) => dying(telling(memory.answer(given), (done) => done, tell, "answer")),
       setPaused: (namespace, runId, paused) =>
@@ -268,6 +292,9 @@ export const withWakeUps = ({ dead, telling }: Calls): Harness => ({
             "forkRun",
           ),
         ),
+      rewindRun: (rewind) => dying(memory.rewindRun(rewind)),
+      beginCall: (call) => dying(memory.beginCall(call)),
+      endCall: (call) => dying(memory.endCall(call)),
       fireSchedule: (fire) =>
         dying(
           telling(

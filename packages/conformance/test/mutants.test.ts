@@ -6,6 +6,7 @@ import { Cause, Chunk, Effect, Exit } from "effect"
 import { describe, expect, it } from "vitest"
 import { faithful, lostAfter, onTestClock, toldInTime, withEverything, withWakeUps, type Hooks } from "./harnesses.js"
 import { answerMutants } from "./mutants/answers.js"
+import { callMutants } from "./mutants/calls.js"
 import { claimMutants } from "./mutants/claims.js"
 import { commitMutants } from "./mutants/commits.js"
 import { decisionMutants } from "./mutants/decisions.js"
@@ -18,6 +19,7 @@ import { listMutants } from "./mutants/lists.js"
 import { openMutants } from "./mutants/open.js"
 import { parentMutants } from "./mutants/parents.js"
 import { releaseMutants } from "./mutants/releases.js"
+import { rewindMutants } from "./mutants/rewinds.js"
 import { rowMutants } from "./mutants/rows.js"
 import { scheduleMutants } from "./mutants/schedules.js"
 import { stepsMutants } from "./mutants/steps.js"
@@ -42,9 +44,11 @@ const mutants = [
   ...parentMutants,
   ...listMutants,
   ...lifecycleMutants,
+  ...rewindMutants,
   ...limitMutants,
   ...scheduleMutants,
   ...historyMutants,
+  ...callMutants,
 ]
 
 const named = (title: string): Case => {
@@ -75,7 +79,16 @@ describe("the kit catches a driver in which", () => {
 /** A call that dies after its second statement has done half of its work. */
 const dyingHalfway = <
   M extends
-    "commit" | "claim" | "releaseWorker" | "answer" | "send" | "decideWait" | "reopenRun" | "forkRun" | "fireSchedule",
+    | "commit"
+    | "claim"
+    | "releaseWorker"
+    | "answer"
+    | "send"
+    | "decideWait"
+    | "reopenRun"
+    | "forkRun"
+    | "rewindRun"
+    | "fireSchedule",
 >(
   method: M,
   half: (driver: CheckpointDriver) => CheckpointDriver[M],
@@ -168,6 +181,14 @@ const broken: ReadonlyArray<readonly [fault: string, caughtBy: string, hooks: Pa
     dyingHalfway("forkRun", (driver) => (fork) => driver.forkRun({ ...fork, effects: [] })),
   ],
   [
+    "a rewind that dies has undone the steps and keeps their signals, with a mark of its own",
+    "D42: a rewindRun that dies",
+    dyingHalfway(
+      "rewindRun",
+      (driver) => (rewind) => driver.rewindRun({ ...rewind, mark: { ...rewind.mark, path: "half" } }),
+    ),
+  ],
+  [
     "a firing that dies has created its run and left the schedule where it was",
     "D37: a firing that dies",
     dyingHalfway(
@@ -225,7 +246,7 @@ describe("the mutants", () => {
     const titles = [...mutants, ...wakeUpMutants, ...transactionMutants].map(({ caughtBy }) => caughtBy)
     titles.push(...broken.map(([, caughtBy]) => caughtBy))
     const laws = new Set(titles.map((title) => title.split(":")[0]))
-    expect(laws.size).toBe(38)
+    expect(laws.size).toBe(43)
     expect(mutants.length).toBeGreaterThan(100)
     expect(new Set(mutants.map(({ fault }) => fault)).size).toBe(mutants.length)
   })

@@ -45,7 +45,7 @@ export const PostgresDriver = {
    * create missing tables (the message says which SQL to run); `SchemaVersion` where the tables are of another version;
    * `Unknown` where the options cannot be used.
    *
-   * *Laws.* D1 to D38.
+   * *Laws.* D1 to D42.
    */
   make: (options: PostgresStoreOptions): Effect.Effect<CheckpointDriver, StoreError, Scope.Scope> =>
     Effect.flatMap(openDatabase(options), (open) => driverOver(open.dialect, open.database, open.options)),

@@ -61,7 +61,7 @@ describe("schemas", () => {
       for (const schema of ['my-App."x"', "SELECT", "x'; drop schema public; --", "käse $1 %s"]) {
         yield* useAll({ url, schema })
         const tables = yield* query(database, "select 1 from pg_tables where schemaname = $1", [schema])
-        expect(tables).toHaveLength(11)
+        expect(tables).toHaveLength(13)
       }
       const inPublic = yield* query(
         database,
@@ -174,7 +174,7 @@ describe("migrating", () => {
     Effect.gen(function* () {
       const schema = yield* freshSchema(database)
       const driver = yield* open({ schema })
-      yield* query(database, `drop table ${schema}.run`)
+      yield* query(database, `drop table ${schema}.run cascade`)
       const error = yield* Effect.flip(driver.findRun("test", "a"))
       expect(error).toMatchObject({ reason: "SchemaVersion" })
       expect(error.message).toContain(`PostgresMigrations.sql({ schema: "${schema}" })`)

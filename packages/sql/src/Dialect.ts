@@ -28,8 +28,17 @@ export interface Dialect {
    */
   readonly types: Readonly<Record<ColumnType, string>>
 
+  /** The type of a key that the database gives each new row by itself: whole numbers up to 2^53 - 1 (D13). No default. */
+  readonly numbering: string
+
   /** What follows the closing bracket of `create table`. Default: nothing; then column types are as lax as the database. */
   readonly tableOptions: string
+
+  /** What follows a view's name in `create view`, with a space after it. Default: nothing; then a view reads with its owner's rights. */
+  readonly viewOptions: string
+
+  /** An expression of the day of a time in milliseconds since 1970, in UTC: `2026-11-30`. */
+  readonly utcDay: (ms: string) => string
 
   /** The placeholder at a position, counted from 1. Default: `?`; then values are bound by their order in the text. */
   readonly placeholder: (position: number) => string
@@ -39,6 +48,12 @@ export interface Dialect {
 
   /** The database's clock in whole milliseconds since 1970, read when the statement runs and not when it began (D8). */
   readonly now: string
+
+  /**
+   * A query of one row and one column: the name that the database has for the state which a statement sees, for people who look
+   * into it later. Default: null, it has none.
+   */
+  readonly snapshotName: string | null
 
   /**
    * A query that gives bound rows: what stands after `insert into t (…)`, and in `with r (…) as (…)`. Default: `values`;

@@ -11,11 +11,12 @@ import { StoreError } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import type { Database, Session } from "./Database.js"
 import type { Dialect } from "./Dialect.js"
+import { createIndexes } from "./indexes.js"
 import { attempt, computed, readRow } from "./readRow.js"
 import { textOf } from "./Statement.js"
 import {
   attemptTable,
-  createIndexes,
+  callTable,
   createTable,
   effectTable,
   migrationTable,
@@ -24,11 +25,13 @@ import {
   runTable,
   scheduleTable,
   signalTable,
+  spendTable,
   stepTable,
   storeTable,
   waitTable,
   workerTable,
 } from "./tables.js"
+import { createViews } from "./views.js"
 
 interface NumberedMigration {
   readonly version: number
@@ -54,10 +57,13 @@ const migrations: ReadonlyArray<NumberedMigration> = [
         workerTable,
         rateTable,
         scheduleTable,
+        callTable,
+        spendTable,
         storeTable,
       ].map((table) => createTable(dialect, table)),
       `insert into ${dialect.table("store")} (store_id) values (${dialect.newId})`,
       ...createIndexes(dialect),
+      ...createViews(dialect),
     ],
   },
 ]

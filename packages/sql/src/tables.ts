@@ -6,7 +6,20 @@
 import type { Dialect } from "./Dialect.js"
 
 export type TableName =
-  "run" | "step" | "effect" | "attempt" | "signal" | "wait" | "worker" | "rate" | "schedule" | "store" | "migration"
+  | "run"
+  | "step"
+  | "effect"
+  | "attempt"
+  | "signal"
+  | "wait"
+  | "worker"
+  | "rate"
+  | "schedule"
+  | "call"
+  | "spend"
+  | "call_cost"
+  | "store"
+  | "migration"
 
 /** `json` is text that the database must not touch. */
 export type ColumnType = "text" | "integer" | "json"
@@ -19,7 +32,8 @@ export interface Column {
 }
 
 /**
- * A table. `key` is its primary key; `columns` are in the order of the DDL.
+ * A table. `key` tells its rows apart; `columns` are in the order of the DDL. With `number`, the database gives each row a
+ * number besides, in a column of that name before the others.
  *
  * @category models
  * @since 0.1.0
@@ -28,6 +42,7 @@ export interface Table {
   readonly name: TableName
   readonly columns: ReadonlyArray<Column>
   readonly key: ReadonlyArray<string>
+  readonly number?: string
 }
 
 const column = (field: string, type: ColumnType, nullable = false): Column => ({
@@ -44,9 +59,14 @@ const json = (field: string) => column(field, "json")
 
 const runKey = [text("namespace"), text("runId")]
 
+/**
+ * A run's number stands for its key where rows are many; nobody outside the database sees it. Whoever deletes a run deletes its
+ * steps before it: a database may give the number of a deleted row again.
+ */
 export const runTable: Table = {
   name: "run",
   key: ["namespace", "run_id"],
+  number: "number",
   columns: [
     ...runKey,
     text("workflow"),
@@ -61,6 +81,7 @@ export const runTable: Table = {
     orNull(integer("wakeAt")),
     integer("inbox"),
     integer("recoveries"),
+    integer("interruptions"),
     orNull(integer("cancelAt")),
     orNull(text("cancelReason")),
     orNull(integer("pausedAt")),
@@ -83,17 +104,18 @@ export const runTable: Table = {
 
 /**
  * The committed steps. The path says which scope it stands in: with the scope before it the key is as unique as without, and
- * one scope of a run is one stretch of it (D11). Numbers come first, where nothing has to be aligned for them.
+ * one scope of a run is one stretch of it (D11). Numbers come first, where nothing has to be aligned for them; that of the run
+ * instead of its key, which each step would hold twice.
  */
 export const stepTable: Table = {
   name: "step",
-  key: ["namespace", "run_id", "scope", "path"],
+  key: ["run_number", "scope", "path"],
   columns: [
+    integer("runNumber"),
     integer("seq"),
     integer("attempts"),
     integer("durationMs"),
     integer("committedAt"),
-    ...runKey,
     text("scope"),
     text("path"),
     text("effect"),
@@ -207,6 +229,60 @@ export const scheduleTable: Table = {
   ],
 }
 
+/**
+ * The paid calls (D39, D40). What is known when it begins comes first; `interruptions` is its run's when it began. The key finds a
+ * call, the index those of a time.
+ */
+export const callTable: Table = {
+  name: "call",
+  key: ["namespace", "run_id", "call_id"],
+  columns: [
+    integer("attempt"),
+    integer("fence"),
+    integer("interruptions"),
+    integer("startedAt"),
+    orNull(integer("endedAt")),
+    orNull(integer("atMost")),
+    orNull(integer("inputTokens")),
+    orNull(integer("outputTokens")),
+    orNull(integer("cachedInputTokens")),
+    orNull(integer("microDollars")),
+    ...runKey,
+    text("callId"),
+    text("scope"),
+    text("path"),
+    text("step"),
+    text("model"),
+    text("state"),
+    text("claimToken"),
+  ],
+}
+
+/** What is spent and reserved, by what it is counted in; `day` counts from 1970, and is 0 for a run. */
+export const spendTable: Table = {
+  name: "spend",
+  key: ["namespace", "kind", "name", "day"],
+  columns: [
+    text("namespace"),
+    text("kind"),
+    text("name"),
+    integer("day"),
+    integer("spent"),
+    integer("reserved"),
+    integer("calls"),
+    integer("unknown"),
+  ],
+}
+
+/** What the view of calls gives of each (D41). */
+export const callCostColumns: ReadonlyArray<Column> = [
+  ...callTable.columns.filter(({ field }) => field !== "namespace" && field !== "interruptions"),
+  text("workflow"),
+  text("outcome"),
+  text("settled"),
+  integer("saved"),
+]
+
 /** One row: which database this is. */
 export const storeTable: Table = {
   name: "store",
@@ -220,9 +296,9 @@ export const migrationTable: Table = {
   columns: [integer("version"), text("name"), integer("appliedAt")],
 }
 
-/** The columns of a record that belongs to a run: all but the run's key. */
+/** The columns of a record that belongs to a run: all but the run's key or number. */
 export const recordColumns = (table: Table): ReadonlyArray<Column> =>
-  table.columns.filter((column) => column.name !== "namespace" && column.name !== "run_id")
+  table.columns.filter(({ name }) => !["namespace", "run_id", "run_number"].includes(name))
 
 /** What only a history tells of a record: which commit has left it (D38). */
 export const withoutSeq = (columns: ReadonlyArray<Column>): ReadonlyArray<Column> =>
@@ -249,81 +325,11 @@ export const createTable = (dialect: Dialect, table: Table): string => {
   const columns = table.columns.map(
     (column) => `  ${column.name} ${dialect.types[column.type]}${column.nullable ? "" : " not null"}`,
   )
-  const body = [...columns, `  primary key (${table.key.join(", ")})`].join(",\n")
-  return `create table ${dialect.table(table.name)} (\n${body}\n) ${dialect.tableOptions}`.trimEnd()
+  const key = `(${table.key.join(", ")})`
+  const { number } = table
+  const body =
+    number === undefined
+      ? [...columns, `  primary key ${key}`]
+      : [`  ${number} ${dialect.numbering} not null`, ...columns, `  primary key (${number})`, `  unique ${key}`]
+  return `create table ${dialect.table(table.name)} (\n${body.join(",\n")}\n) ${dialect.tableOptions}`.trimEnd()
 }
-
-interface Index {
-  readonly name: string
-  readonly table: TableName
-  readonly on: string
-  /** Null for an index of all rows. */
-  readonly where: string | null
-}
-
-/**
- * The scopes that may hold many rows: those of the turns and items themselves end in a bracket. The index in the order of D11 is
- * theirs alone; a query that says the same as it may walk it.
- */
-export const manySteps = "substr(scope, length(scope)) = '['"
-
-/**
- * What a history is read by (D38): steps of turns and items, and attempts, each in order of `seq`. A workflow without loops pays
- * nothing for the first. What is always true stands there so that no other statement can take the index: the key, by which paths
- * are looked up, seems as good as it to a planner that knows nothing of the rows yet.
- */
-export const scopedSteps = "scope <> '' and attempts >= 0"
-export const allAttempts = "attempt >= 0"
-
-const timed = "status in ('sleeping', 'waiting', 'review') and wake_at is not null and paused_at is null"
-
-/**
- * What claims and look-ups walk. All but that of the list of runs are partial: a commit of a running run changes none of them,
- * finished and paused runs are in none that claims walk, and a step that stands in no loop is in none. What runs are listed by
- * never changes: it costs their creation alone.
- */
-const indexes: ReadonlyArray<Index> = [
-  // First: of indexes that seem alike, SQLite takes the one that was made last.
-  { name: "run_listed", table: "run", on: "namespace, created_at, run_id", where: null },
-  {
-    name: "run_children",
-    table: "run",
-    on: "namespace, parent_run_id, created_at, run_id",
-    where: "parent_run_id is not null",
-  },
-  {
-    name: "run_pending",
-    table: "run",
-    on: "namespace, priority desc, updated_at",
-    where: "status = 'pending' and paused_at is null",
-  },
-  { name: "run_timed", table: "run", on: "namespace, wake_at", where: `${timed} and priority = 0` },
-  // Apart, so that the others are walked in the order in which they are claimed: many may come due at once.
-  { name: "run_timed_prior", table: "run", on: "namespace, wake_at", where: `${timed} and priority <> 0` },
-  {
-    name: "run_running",
-    table: "run",
-    on: "namespace, lease_owner",
-    where: "status = 'running' and paused_at is null",
-  },
-  { name: "step_many", table: "step", on: "namespace, run_id, scope, seq, path", where: manySteps },
-  { name: "step_history", table: "step", on: "namespace, run_id, seq", where: scopedSteps },
-  { name: "attempt_history", table: "attempt", on: "namespace, run_id, seq", where: allAttempts },
-  { name: "run_parked", table: "run", on: "namespace, run_id", where: "status = 'review'" },
-  { name: "signal_waiting", table: "signal", on: "namespace, run_id, position", where: "consumed_by is null" },
-  { name: "schedule_next", table: "schedule", on: "namespace, next_at, schedule_id", where: null },
-  { name: "run_owned", table: "run", on: "lease_owner", where: "lease_owner is not null" },
-  { name: "wait_review", table: "wait", on: "namespace, opened_at, run_id, path", where: "kind = 'review'" },
-]
-
-/**
- * The statements that create all indexes.
- *
- * @category schema
- * @since 0.1.0
- */
-export const createIndexes = (dialect: Dialect): ReadonlyArray<string> =>
-  indexes.map(
-    ({ name, table, on, where }) =>
-      `create index ${dialect.index(name)} on ${dialect.table(table)} (${on})${where === null ? "" : ` where ${where}`}`,
-  )

@@ -6,10 +6,14 @@ export const numberedDialect: Dialect = {
   table: (name) => `"store"."${name}"`,
   index: (name) => `"${name}"`,
   types: { text: 'text collate "C"', integer: "bigint", json: "json" },
+  numbering: "bigserial",
   tableOptions: "",
+  viewOptions: "",
+  utcDay: (ms) => `day(${ms})`,
   placeholder: (position) => `$${position}`,
   newId: "new_id()",
   now: "clock_ms()",
+  snapshotName: null,
   rows: (columns, _count, place) => {
     const casts = { text: "text", integer: "bigint", json: "text" } as const
     const arrays = columns.map((column) => `${place()}::${casts[column.type]}[]`)

@@ -31,7 +31,7 @@ export const SqliteDriver = {
    * later version; `Unavailable` where the directory is missing or on a network file system; `Corrupt` where the file is
    * no database.
    *
-   * *Laws.* D1 to D38.
+   * *Laws.* D1 to D42.
    */
   make: (options: SqliteStoreOptions): Effect.Effect<CheckpointDriver, StoreError, Scope.Scope> =>
     Effect.map(openDatabase(options), ({ database }) => driverOver(database, options.filename)),

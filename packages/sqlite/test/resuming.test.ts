@@ -25,7 +25,9 @@ const records = (filename: string) =>
     Effect.flatMap(openDatabase({ filename }), ({ client }) =>
       Effect.all(
         ["step", "effect"].map((table) =>
-          client.unsafe(`select * from cairn_${table} order by namespace, run_id, path`),
+          client.unsafe(
+            `select * from cairn_${table} order by ${table === "step" ? "run_number" : "namespace, run_id"}, path`,
+          ),
         ),
       ),
     ),

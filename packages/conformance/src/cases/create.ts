@@ -77,6 +77,7 @@ const newRow: Case = {
           wakeAt: null,
           inbox: 0,
           recoveries: 0,
+          interruptions: 0,
           cancelAt: null,
           cancelReason: null,
           forkedFrom: null,

@@ -1,6 +1,6 @@
 /** D18: who waits hears of what can be claimed, in time, and of nothing else. */
 import assert from "node:assert/strict"
-import type { CheckpointDriver, CommitRows, NewRunRow, RunPatch, RunRow } from "@cairn/core"
+import type { CheckpointDriver, CommitRows, Lease, NewRunRow, RunPatch, RunRow } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -76,14 +76,19 @@ const starts: Case = {
       const worker = fresh("worker")
       yield* hearer.beat(worker, longLeaseMs)
       const ear = yield* listening(bench)
-      for (let n = 0; n < 3; n++) {
+      let parent: Lease | null = null
+      for (let n = 0; n < 4; n++) {
         const run: NewRunRow = newRun(bench)
-        const creating = yield* Effect.fork(bench.driver.createRun(run))
+        const creating: Fiber.RuntimeFiber<unknown, unknown> = yield* Effect.fork(
+          parent === null ? bench.driver.createRun(run) : bench.driver.createChild(run, parent),
+        )
         yield* ear.hears(1, "a run that was created")
         // Asked the moment it is heard: a call that came too early would find nothing, and nobody would ask again.
         const row = only(yield* hearer.claim(request(bench, worker)), "the claim of who heard of a new run")
         assert.equal(row.runId, run.runId)
         yield* Fiber.join(creating)
+        // Of the last one comes a child.
+        if (n === 2) parent = leaseOf(row)
       }
       yield* ear.hearsNoMore("a run that was created")
     }),
@@ -338,6 +343,9 @@ const forNothing: Case = {
       yield* moved(bench, slept.lease, 0, { status: "sleeping", wakeInMs: longLeaseMs, release: false })
       const acts: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
         "a start that found its run": driver.createRun(newRun(bench, { runId: row.runId })),
+        "a child that was there": driver.createChild(newRun(bench, { runId: row.runId }), lease),
+        "a child of a run that somebody else holds": driver.createChild(newRun(bench), { ...lease, fence: 0 }),
+        "a child that is to begin later": driver.createChild(newRun(bench, { wakeAt: 2 ** 50 }), lease),
         "an unpark of a run that was not parked": driver.unpark(row.namespace, row.runId),
         "an unpark of no run": driver.unpark(row.namespace, fresh("run")),
         "a signal to a running run": driver.send(signal(bench, { runId: row.runId })),

@@ -102,7 +102,7 @@ const givesUp: Case = {
       const after = yield* everything(bench, mine.row)
       const given = ({ updatedAt, previousUntil }: RunRow) => {
         const changed = { status: "pending", leaseOwner: null, claimToken: null } as const
-        return { ...changed, updatedAt, previousUntil }
+        return { ...changed, updatedAt, previousUntil, interruptions: 1 }
       }
       assert.deepEqual(after, { ...before.own, run: { ...before.own.run, ...given(after.run) } })
       const far = yield* rowOf(bench, second)

@@ -23,6 +23,7 @@ export const notingPaths = (driver: CheckpointDriver, paths: Set<string>): Check
   storeId: driver.storeId,
   now: driver.now,
   createRun: (run) => driver.createRun(run),
+  createChild: (child, parent) => driver.createChild(child, parent),
   createRuns: (runs) => driver.createRuns(runs),
   findRun: (namespace, runId) => driver.findRun(namespace, runId),
   findRuns: (keys) => driver.findRuns(keys),
@@ -60,12 +61,22 @@ export const notingPaths = (driver: CheckpointDriver, paths: Set<string>): Check
     return driver.reopenRun(reopen)
   },
   forkRun: (fork) => driver.forkRun(fork),
+  rewindRun: (rewind) => {
+    paths.add(rewind.mark.path)
+    return driver.rewindRun(rewind)
+  },
   loadPerformed: (namespace, runId) => driver.loadPerformed(namespace, runId),
   putSchedule: (schedule) => driver.putSchedule(schedule),
   removeSchedule: (namespace, scheduleId) => driver.removeSchedule(namespace, scheduleId),
   listSchedules: (page) => driver.listSchedules(page),
   nextSchedules: (asked) => driver.nextSchedules(asked),
   fireSchedule: (fire) => driver.fireSchedule(fire),
+  forgetOutputs: (old) => driver.forgetOutputs(old),
+  beginCall: (call) => driver.beginCall(call),
+  endCall: (call) => driver.endCall(call),
+  findSpend: (namespace, counters) => driver.findSpend(namespace, counters),
+  listCalls: (page) => driver.listCalls(page),
+  sumCalls: (query) => driver.sumCalls(query),
   ...transacting(driver.transact, paths),
   ...(driver.onWakeUp === undefined ? {} : { onWakeUp: (listener: () => void) => driver.onWakeUp?.(listener) }),
 })

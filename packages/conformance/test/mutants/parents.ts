@@ -1,11 +1,69 @@
-/** One fault each in what a parent hears of its children (D29). */
+/** One fault each in how children are created (D1), and in what a parent hears of them (D29). */
+import type { CheckpointDriver, Lease, RunRow } from "@cairn/core"
 import { Effect } from "effect"
 import { editCommit, mutant, type Mutant } from "./wrap.js"
 
 const told = "D29: the end of a child is counted"
 const together = "D29: of several children"
 
+const owner = "D1: a child of a run that is held"
+const others = "D1: no child is created of a run"
+const takeover = "D1: whoever takes a parent over"
+
+/** Creates a child where a look before says so. */
+const ifHeld = (
+  driver: CheckpointDriver,
+  isHeld: (row: RunRow, lease: Lease) => boolean,
+): Pick<CheckpointDriver, "createChild"> => ({
+  createChild: (child, parent) =>
+    Effect.gen(function* () {
+      const row = yield* driver.findRun(parent.namespace, parent.runId)
+      const there = yield* driver.findRun(child.namespace, child.runId)
+      return there !== null || (row !== null && isHeld(row, parent)) ? yield* driver.createRun(child) : null
+    }),
+})
+
 export const parentMutants: ReadonlyArray<Mutant> = [
+  mutant("a child is created whoever holds its parent", others, (driver) => ({
+    createChild: (child) => driver.createRun(child),
+  })),
+  mutant("the owner of a child's parent shows its fence alone", others, (driver) =>
+    ifHeld(driver, ({ fence, leaseOwner }, lease) => leaseOwner !== null && fence === lease.fence),
+  ),
+  mutant("the owner of a child's parent shows its token alone", others, (driver) =>
+    ifHeld(driver, ({ claimToken }, lease) => claimToken === lease.claimToken),
+  ),
+  mutant("a child that is there is not given to who lost its parent", others, (driver) => ({
+    createChild: (child, parent) =>
+      Effect.flatMap(driver.createChild({ ...child, runId: `${child.runId} asked` }, parent), (made) =>
+        made === null ? Effect.succeed(null) : driver.createChild(child, parent),
+      ),
+  })),
+  mutant("a child is not created by an owner whose lease has ended", owner, (driver) => ({
+    createChild: (child, parent) =>
+      Effect.gen(function* () {
+        const row = yield* driver.findRun(parent.namespace, parent.runId)
+        const hasEnded = row?.leaseOwner == null || (yield* driver.leaseHasEnded(row.leaseOwner))
+        return hasEnded ? null : yield* driver.createChild(child, parent)
+      }),
+  })),
+  mutant("a child overwrites what it was created with", owner, (driver) => ({
+    createChild: (child, parent) =>
+      Effect.map(driver.createChild(child, parent), (made) =>
+        made === null ? null : { ...made, run: { ...made.run, input: child.input } },
+      ),
+  })),
+  mutant("a child's parent is looked at first, and the child created later", takeover, (driver) => ({
+    createChild: (child, parent) =>
+      Effect.gen(function* () {
+        const row = yield* driver.findRun(parent.namespace, parent.runId)
+        const isHeld = row?.fence === parent.fence && row.claimToken === parent.claimToken && row.leaseOwner !== null
+        const there = yield* driver.findRun(child.namespace, child.runId)
+        // Long enough for anybody.
+        for (let n = 0; n < 20; n++) yield* Effect.yieldNow()
+        return isHeld || there !== null ? yield* driver.createRun(child) : null
+      }),
+  })),
   mutant("a parent is told of nothing", told, (driver) =>
     editCommit(driver, (commit) => ({ ...commit, wakesParent: null })),
   ),

@@ -35,6 +35,7 @@ const dies = "D18: a start or an unpark that dies"
 
 export const wakeUpMutants: ReadonlyArray<WakeUpMutant> = [
   { fault: "a start is told to nobody", caughtBy: created, calls: lost("createRun") },
+  { fault: "the start of a child is told to nobody", caughtBy: created, calls: lost("createChild") },
   { fault: "a start is told before it is committed", caughtBy: created, calls: early("createRun") },
   {
     fault: "a start is told twice",

@@ -81,6 +81,11 @@ export type nestedChoice<Case extends string> =
 export const nestedChoice = <Case extends string>(name: Case): nestedChoice<Case> =>
   `CRN101: case '${name}' of Operation.oneOf must be an operation made by Operation.make; list the operations of the inner choice instead`
 
+export type compactionPerforms =
+  "CRN101: compact of the window may only read; leave operations and transactions to steps of the workflow"
+export const compactionPerforms: compactionPerforms =
+  "CRN101: compact of the window may only read; leave operations and transactions to steps of the workflow"
+
 // ---- CRN102 ----------------------------------------------------------------------------------------------------
 
 export type undeclaredOperation<
@@ -92,6 +97,16 @@ export const undeclaredOperation = <Step extends string, Operation extends strin
   operation: Operation,
 ): undeclaredOperation<Step, Operation> =>
   `CRN102: step '${step}' performs '${operation}' without declaring it in effects; add the operation to the step's effects`
+
+export type undeclaredData<
+  Step extends string,
+  Data extends string,
+> = `CRN102: step '${Step}' reads data '${Data}' without declaring it in effects; add the data version to the step's effects`
+export const undeclaredData = <Step extends string, Data extends string>(
+  step: Step,
+  data: Data,
+): undeclaredData<Step, Data> =>
+  `CRN102: step '${step}' reads data '${data}' without declaring it in effects; add the data version to the step's effects`
 
 // ---- CRN103 ----------------------------------------------------------------------------------------------------
 
@@ -129,6 +144,9 @@ export const fragmentNameTaken = <Step extends string>(step: Step): fragmentName
 export const operationNameTaken = (operation: string): string =>
   `CRN104: operation name '${operation}' stands for two different operations; their handlers could not be told apart, rename one`
 
+export const dataNameTaken = (step: string, data: string): string =>
+  `CRN104: data name '${data}' stands for two data versions of step '${step}'; what it has read could not be told apart, rename one`
+
 export const workflowGivenTwice = (workflow: string, version: number): string =>
   `CRN104: workflow '${workflow}' version ${version} is given twice; its runs could not be told apart, leave one out or give it another name or version`
 
@@ -150,6 +168,9 @@ export const notASchema = (place: string): string =>
   `CRN105: ${place} has no schema; give an effect/Schema or any Standard Schema (Zod, Valibot, ArkType)`
 
 // ---- CRN106 ----------------------------------------------------------------------------------------------------
+
+export const dataNeedsTransactions = (step: string, data: string, store: string): string =>
+  `CRN106: step '${step}' reads data '${data}' from the store's database, and the ${store} store has no transactions; provide SqliteStore or PostgresStore`
 
 export type needsTransactions =
   "CRN106: a transaction step needs a store with transactions; provide SqliteStore or PostgresStore"
@@ -173,6 +194,9 @@ export const fragmentNeedsInput: fragmentNeedsInput = "CRN107: the fragment need
 
 export type fragmentNeedsFailure =
   "CRN107: the fragment may fail with what this workflow does not declare; add it to failure: of Workflow.make"
+
+export type fragmentNeedsWindow =
+  "CRN107: the fragment needs another window than this workflow has; give window: to Workflow.make, with the schema it asks for"
 
 export const emptyChoice = "CRN107: Operation.oneOf lists no operation; name at least one case"
 
@@ -233,6 +257,9 @@ export const readsAndPerforms = <Step extends string, Operation extends string>(
 ): readsAndPerforms<Step, Operation> =>
   `CRN108: step '${step}' reads and performs '${operation}'; after a crash the read would run again and disagree with what was sent; read in the step before`
 
+export const paidInTransaction = (step: string): string =>
+  `CRN108: transaction step '${step}' makes a paid call, for which the store's connection would have to wait; make it in the step before`
+
 // ---- CRN109 ----------------------------------------------------------------------------------------------------
 
 export const performedNone = (step: string, operation: string): string =>
@@ -241,6 +268,9 @@ export const performedTwice = (step: string, operation: string): string =>
   `CRN109: step '${step}' performed a second operation ('${operation}'); it was not sent; one step each, or a loop with one operation a turn`
 export const performedOutside = (operation: string): string =>
   `CRN109: '${operation}' was performed outside a step, where no crash could be recovered; perform it in a step that declares it`
+
+export const dataReadOutside = (data: string): string =>
+  `CRN109: data '${data}' was read outside a step, where nothing notes in which state it was; read it in a step that declares it`
 
 // ---- CRN110 ----------------------------------------------------------------------------------------------------
 

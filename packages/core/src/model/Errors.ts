@@ -249,6 +249,16 @@ export type ParkReason =
   | "TooManyRecoveries"
   /** The run fails, and an operation that takes an earlier one back failed as well. */
   | "CompensationFailed"
+  /**
+   * A budget has no room for the next paid call, which was not made. Where it is a day's budget, the run goes on by itself when the
+   * day is over.
+   */
+  | "BudgetExceeded"
+  /**
+   * Data that a committed step has read has moved since, or nobody can tell whether it has; the step says `onStale: "review"`, or
+   * something has happened outside since. `Cairn.resume` lets the run go on with what it has.
+   */
+  | "DataStale"
 
 /**
  * The run is parked for a person: it has not failed, and it will not go on by itself.

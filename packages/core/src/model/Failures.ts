@@ -48,6 +48,41 @@ export class SignalTimeout extends Schema.TaggedError<SignalTimeout>()("SignalTi
 }
 
 /**
+ * Data that a step has read has moved since, and the step says `onStale: "fail"`. `name` is that of the data, `key` what of it, as JSON.
+ *
+ * @category failures
+ * @since 0.1.0
+ */
+export class StaleData extends Schema.TaggedError<StaleData>()("StaleData", {
+  step: Schema.String,
+  name: Schema.String,
+  key: Schema.String,
+}) {
+  override get message() {
+    return `data '${this.name}' (${this.key}) that '${this.step}' has read has moved since`
+  }
+}
+
+/**
+ * The window of a run is too large, and was not made small enough by what compacts it. The step that has made it so is kept.
+ *
+ * *Shape.* `step` is the path of that step, or `(window)` where the run began with it. `bytes` is what the window takes as JSON in
+ * UTF-8, once compacted where it could be, and `maxBytes` what its workflow allows.
+ *
+ * @category failures
+ * @since 0.1.0
+ */
+export class WindowTooLarge extends Schema.TaggedError<WindowTooLarge>()("WindowTooLarge", {
+  step: Schema.String,
+  bytes: Schema.Number,
+  maxBytes: Schema.Number,
+}) {
+  override get message() {
+    return `after '${this.step}' the window takes ${this.bytes} bytes as JSON and at most ${this.maxBytes} are allowed; have compact make it smaller, keep less in it, or raise maxBytes, and retry the run`
+  }
+}
+
+/**
  * A loop was not done after its last turn, and says `onLimit: "fail"`.
  *
  * @category failures

@@ -16,7 +16,7 @@ export const planFormat = 1
  * @since 0.1.0
  */
 export interface PlanEffect {
-  readonly kind: "read" | "local" | "transaction" | "external"
+  readonly kind: "read" | "data" | "local" | "transaction" | "external"
   readonly name: string
 }
 
@@ -42,7 +42,7 @@ export interface PlanOperation {
  * *Shape.* `path` is the escaped path under which it is stored, with empty brackets for a turn or an item:
  * `agent[]/think`, `route:large/approve`, `arms:left/fetch`. `output` is a JSON Schema of what is stored. `retry` and
  * `onInvalid` have every default filled in; `timeoutMs` is null for no limit. `compensate` is the step that takes this one
- * back when the run fails later; null where nothing does.
+ * back when the run fails later; null where nothing does. `onStale`: of a step that reads data with a version.
  *
  * @category models
  * @since 0.1.0
@@ -60,6 +60,7 @@ export interface PlanStep {
   readonly timeoutMs: number | null
   readonly retry: { readonly times: number; readonly delayMs: number; readonly maxDelayMs: number }
   readonly onInvalid: { readonly retries: number; readonly then: "review" | "fail" }
+  readonly onStale?: "rerun" | "review" | "fail" | "accept"
 }
 
 /**
@@ -140,10 +141,25 @@ export type PlanControl =
 export type PlanNode = PlanStep | PlanControl
 
 /**
+ * The window of a plan.
+ *
+ * *Shape.* `schema` is a JSON Schema of what is stored. `compact` is the step that compacts it, whose path is
+ * `:window[]/compact`; null where a function does, or nothing.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface PlanWindow {
+  readonly schema: object
+  readonly maxBytes: number
+  readonly compact: PlanStep | null
+}
+
+/**
  * A compiled workflow.
  *
  * *Shape.* `hash` is a SHA-256 of everything else, over canonical JSON. `input`, `output` and `failure` are JSON
- * Schemas; `output` is null where the workflow gives nothing.
+ * Schemas; `output` is null where the workflow gives nothing. `window` is there where its runs carry one.
  *
  * @category models
  * @since 0.1.0
@@ -156,6 +172,7 @@ export interface Plan {
   readonly input: object
   readonly output: object | null
   readonly failure: object | null
+  readonly window?: PlanWindow
   readonly nodes: ReadonlyArray<PlanNode>
 }
 

@@ -62,7 +62,7 @@ export interface ParkRecord {
  * *Shape.* Times are milliseconds since 1970 by the store's clock. `input` and `output` are JSON text, null for
  * `undefined`. `seq` counts commits, `fence` owners. `previousUntil`: until when an earlier owner, which did not leave at
  * a commit, may have held it, or when a cancel cut its rest short; 0 if there was neither. `recoveries`: takeovers of
- * unreleased leases since the last progress. `inbox` counts what has reached the run from outside: signals, a cancel,
+ * unreleased leases since the last progress; `interruptions`: all of them, and releases while it was running. `inbox` counts what has reached the run from outside: signals, a cancel,
  * decisions, ends of children. `cancelAt`: when somebody asked to cancel it, null if nobody has. `pausedAt`: since when it is
  * not to be claimed, null if it is not paused. `parentRunId`, `parentPath`: the run of the same namespace, and the path in it,
  * that this one is a child of. `forkedFrom`: the run of the same namespace that it began as a copy of.
@@ -93,6 +93,7 @@ export interface RunRecord {
   readonly wakeAt: number | null
   readonly inbox: number
   readonly recoveries: number
+  readonly interruptions: number
   readonly cancelAt: number | null
   readonly cancelReason: string | null
   readonly pausedAt: number | null
@@ -117,7 +118,8 @@ export type RunOutcome = Omit<RunRecord, "input">
  * One committed step.
  *
  * *Shape.* `result` is the encoded output; `effect` is `none`, `transaction`, `external:<operation>`, or the kind of the node
- * that steers (`branch`, `loop`, `turn`, `item`, ..); `attempts` counts from 1; `durationMs` is the successful attempt's.
+ * that steers (`branch`, `loop`, `turn`, `item`, ..), or of what is kept beside steps, at paths that begin with a colon
+ * (`window:<step>`, ..); `attempts` counts from 1; `durationMs` is the successful attempt's.
  * `scope` is the instance it stands in, which a resume reads as a whole or not at all (X7): the empty text for the workflow
  * itself, `agent[3]` for a turn, `each[key]` for an item; `agent[` and `each[` for the turns and items themselves.
  *

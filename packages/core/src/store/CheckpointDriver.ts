@@ -5,7 +5,9 @@
  * Laws of every driver:
  *
  * - **D1** `createRun` is atomic. Of any number of creators of one id, one creates; all get the same row; an existing
- *   row is not changed.
+ *   row is not changed. `createChild` creates only while its parent is held under the lease that it shows (D3), checked by the
+ *   statement that writes: whoever claims the parent next finds the child there, or it is never created. An id that is there
+ *   already is given whoever holds the parent.
  * - **D2** `commit` is atomic: run row, steps, effects and attempts, all or none, also when the process dies between two
  *   statements.
  * - **D3** A commit shows fence and claim token, checked by the statement that writes. Another owner's is refused and
@@ -37,11 +39,12 @@
  * - **D14** Absent and unreadable are different: absent is null, unreadable is a `StoreError`.
  * - **D15** A takeover of an unreleased lease keeps in `previousUntil` when that lease ended, and adds one to
  *   `recoveries`; a released run is claimed without either. A commit that releases leaves `previousUntil` as it is.
+ *   `interruptions` counts such takeovers, and what D12 makes `pending`; it is never set back.
  * - **D16** A commit that adds a step sets `recoveries` to 0, and so does `unpark`.
  * - **D17** A settled effect (any state but `intended`) is never changed, by no commit and no `recordOutcome`: the rest of
  *   such a commit goes through.
  * - **D18** With the capability `notify`, each act by which runs become claimable at once, by any process, calls the listeners
- *   of `onWakeUp` once, and no earlier than a claim can find the runs: a `createRun` that created one which is not to begin
+ *   of `onWakeUp` once, and no earlier than a claim can find the runs: a `createRun` or `createChild` that created one which is not to begin
  *   later, an `unpark` or `answer` that succeeded, a `send`, `requestCancel` or `decideWait` that ended a run's wait or pause, a `commit`
  *   that ended a parent's, a `releaseWorker` that gave up a running run, a `setPaused` that resumed a pending one, a `reopenRun`
  *   that succeeded, a `forkRun` that created one which is not to begin later, a `fireSchedule` that created one. Nothing else
@@ -115,6 +118,27 @@
  *   attempts, and its waits that stand; of each the first `limit` in order of `seq`, which an attempt and a wait have from
  *   their commit. An attempt that is added beside commits (`answer`, `reopenRun`) has that of the run and one more: the run's
  *   next commit shows it. What stands before and after that stretch is not read: a page costs the same wherever it begins.
+ * - **D39** `beginCall` writes a call once under its id: for the run's owner (D3), or with its `end` for anybody. In the same
+ *   transaction `atMost` is reserved in each of its counters, or what it has cost is added, and it is counted. It is refused, and
+ *   nothing is changed, where a counter with a limit has nothing left, or where what is spent and reserved in it and what comes
+ *   are together more than the limit, whoever begins at the same time. A call of that id that is there already is `Begun`.
+ * - **D40** `endCall` writes what a call has used, and needs no fence. It matches id and claim token and writes only over `begun`;
+ *   the first writer wins. In the same transaction what was reserved is given back, in the counters of the day on which it began,
+ *   and its cost added. Where the cost is unknown, what was reserved stays so: it may have cost as much.
+ * - **D41** `findSpend` gives counters as they stand, in the order of what is asked for; `listCalls` the calls of a run, each once over all pages, and
+ *   `sumCalls` their sums, the dearest first and then in order of key, never more than `limit`. All of them are exact: what is unknown is
+ *   counted as unknown, and adds nothing to a sum. What a call's attempt came to, and who is left to end it, is told as it stands when it is read.
+ * - **D42** `rewindRun` undoes what a run has committed from `toSeq` on, in one transaction, for its owner (D3) and from the `seq`
+ *   that it names (D4), both checked by the statement that writes. The steps, waits and attempts of that stretch are gone, earlier
+ *   attempts at the paths of those steps as well; attempts of kind `refused` stay, as all effects do, which they account for.
+ *   Signals that steps of effect `signal` took there are given again (D24), in their old order. `mark` is added as a step, `seq` is
+ *   the named one, which grows, and the run is `running`, with no `wakeAt`; neither `inbox` nor `fence` nor `recoveries` moves.
+ *   Nothing is changed where something has happened outside from there on, or may have: a step with an idempotency key, a
+ *   transaction or a child of that stretch; an effect that is `intended` or `succeeded`, and a child run, at a path without a step
+ *   of before. Who does not own the run is refused whatever has happened.
+ * - **D43** `forgetOutputs` takes away what attempts that were rejected have given, of those of a namespace that ended more than
+ *   `olderThanMs` before the store's now and whose run is not in review, and says of how many: no more than `limit`. Nothing else of
+ *   them changes.
  */
 import type * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -131,6 +155,17 @@ import type {
   StepRecord,
   WaitRecord,
 } from "../model/Records.js"
+import type {
+  BeginCallResult,
+  CallRow,
+  CallsPage,
+  CallsQuery,
+  CallSumRow,
+  Counter,
+  EndCallRow,
+  NewCallRow,
+  SpendRow,
+} from "./CallRows.js"
 import type { Capabilities } from "./Capabilities.js"
 import type {
   ClaimLimits,
@@ -142,6 +177,7 @@ import type {
   ScheduleRow,
 } from "./FlowRows.js"
 import type { HistoryQuery, HistoryRows } from "./HistoryRows.js"
+import type { RewindResult, RewindRow } from "./RewindRows.js"
 
 /**
  * A run as a row: like `RunRecord`, with `failure` and `parked` as JSON text.
@@ -610,7 +646,8 @@ export interface OpenRows {
  * What the body of `transact` has of the database, until it ends.
  *
  * *Shape.* `services`: what a step's effect may ask for (the `SqlClient` of `@effect/sql`, for stores that have one).
- * `query`: one statement, its parameters spelled as the database does; rows as it gives them.
+ * `query`: one statement, its parameters spelled as the database does; rows as it gives them. `snapshot`: what the database calls
+ * the state that a statement sees now, for people to read; left out where it has no name for it.
  *
  * @category rows
  * @since 0.1.0
@@ -618,6 +655,7 @@ export interface OpenRows {
 export interface TransactionAccess {
   readonly services: Context.Context<any>
   readonly query: (text: string, parameters: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<unknown>, unknown>
+  readonly snapshot?: Effect.Effect<string, unknown>
 }
 
 /**
@@ -643,12 +681,24 @@ export interface TransactionLimits {
 }
 
 /**
+ * Which rejected outputs are taken away (D43).
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export interface OldOutputs {
+  readonly namespace: string
+  readonly olderThanMs: number
+  readonly limit: number
+}
+
+/**
  * The contract of a database adapter. Every method is one atomic act of the database.
  *
  * *Errors.* `StoreError` only, with its reason; a driver retries nothing but what its own database asks for (a busy
  * file, a serialisation failure), and never after a commit whose outcome it does not know.
  *
- * *Laws.* D1 to D38, at the head of this file.
+ * *Laws.* D1 to D42, at the head of this file.
  *
  * @category models
  * @since 0.1.0
@@ -664,6 +714,12 @@ export interface CheckpointDriver {
 
   /** Creates a run, or returns the one of that id (D1). */
   readonly createRun: (run: NewRunRow) => Effect.Effect<{ readonly created: boolean; readonly run: RunRow }, StoreError>
+
+  /** The same of a child, for the owner of its parent (D1); null where that is somebody else by now, and it is not there. */
+  readonly createChild: (
+    child: NewRunRow,
+    parent: Lease,
+  ) => Effect.Effect<{ readonly created: boolean; readonly run: RunRow } | null, StoreError>
 
   /**
    * The same for many runs, in one transaction (D1). Results stand in the order of the batch; where an id stands in it
@@ -811,6 +867,30 @@ export interface CheckpointDriver {
 
   /** Starts a schedule's run, and moves it on (D37). */
   readonly fireSchedule: (fire: FireSchedule) => Effect.Effect<FireResult, StoreError>
+
+  /** Writes that a paid call begins, and reserves what it may cost (D39). */
+  readonly beginCall: (call: NewCallRow) => Effect.Effect<BeginCallResult, StoreError>
+
+  /** Writes what a call has used (D40). True if this call did. */
+  readonly endCall: (call: EndCallRow) => Effect.Effect<boolean, StoreError>
+
+  /** Counters as they stand today (D41). */
+  readonly findSpend: (
+    namespace: string,
+    counters: ReadonlyArray<Counter>,
+  ) => Effect.Effect<ReadonlyArray<SpendRow>, StoreError>
+
+  /** A page of one run's calls (D41). */
+  readonly listCalls: (page: CallsPage) => Effect.Effect<ReadonlyArray<CallRow>, StoreError>
+
+  /** Sums over calls (D41). */
+  readonly sumCalls: (query: CallsQuery) => Effect.Effect<ReadonlyArray<CallSumRow>, StoreError>
+
+  /** Undoes the last commits of a run (D42). */
+  readonly rewindRun: (rewind: RewindRow) => Effect.Effect<RewindResult, StoreError>
+
+  /** Takes old rejected outputs away (D43). */
+  readonly forgetOutputs: (old: OldOutputs) => Effect.Effect<number, StoreError>
 
   /** Adds a listener for as long as the driver lives (D18). There where the capability `notify` is. */
   readonly onWakeUp?: (listener: () => void) => void

@@ -17,10 +17,12 @@ import type {
   StepRecord,
   WaitRecord,
 } from "../model/Records.js"
+import type { CheckpointDriver } from "./CheckpointDriver.js"
 import type { Capabilities } from "./Capabilities.js"
 import type { FireResult, FireSchedule, NewScheduleRow, NextSchedules, SchedulePage, ScheduleRow } from "./FlowRows.js"
 import type { History, HistoryQuery } from "./HistoryRows.js"
 import type { LocalSignals } from "./LocalSignals.js"
+import type { RewindRow } from "./RewindRows.js"
 import type {
   AnswerRow,
   CancelResult,
@@ -123,7 +125,10 @@ export interface Reopen extends Omit<ReopenRow, "attempt"> {
  * @category models
  * @since 0.1.0
  */
-export interface CheckpointStoreService {
+export interface CheckpointStoreService extends Pick<
+  CheckpointDriver,
+  "forgetOutputs" | "beginCall" | "endCall" | "findSpend" | "listCalls" | "sumCalls"
+> {
   readonly capabilities: Capabilities
   /** Wake-ups among the users of this very store object. */
   readonly signals: LocalSignals
@@ -133,6 +138,11 @@ export interface CheckpointStoreService {
   readonly createRun: (
     run: NewRunRow,
   ) => Effect.Effect<{ readonly created: boolean; readonly run: RunRecord }, StoreError>
+  /** Creates a child of a run that is held under that lease. `LeaseLost`: it is not, and there is none. */
+  readonly createChild: (
+    child: NewRunRow,
+    parent: Lease,
+  ) => Effect.Effect<{ readonly created: boolean; readonly run: RunRecord }, LeaseLost | StoreError>
   readonly findRun: (namespace: string, runId: string) => Effect.Effect<RunRecord, RunNotFound | StoreError>
   /** How many runs stand, each by itself: one that cannot be read does not hide the others. */
   readonly findRuns: (
@@ -196,6 +206,8 @@ export interface CheckpointStoreService {
   readonly fireSchedule: (fire: FireSchedule) => Effect.Effect<FireResult, StoreError>
   readonly setPaused: (namespace: string, runId: string, paused: boolean) => Effect.Effect<PauseResult, StoreError>
   readonly reopenRun: (reopen: Reopen) => Effect.Effect<boolean, StoreError>
+  /** The store's clock at it; null where it would undo what has happened outside. */
+  readonly rewindRun: (rewind: RewindRow) => Effect.Effect<number | null, LeaseLost | StoreError>
   readonly forkRun: (
     fork: ForkRow,
   ) => Effect.Effect<{ readonly created: boolean; readonly run: RunRecord }, RunNotFound | StoreError>

@@ -10,14 +10,16 @@ import * as Effect from "effect/Effect"
 import { randomUUID } from "node:crypto"
 import type { Capabilities } from "./Capabilities.js"
 import type { CheckpointDriver } from "./CheckpointDriver.js"
+import { beginCall, endCall, findSpend, listCalls, sumCalls } from "./internal/memoryCalls.js"
 import { beat, claim, leaseEnded, releaseWorker } from "./internal/memoryClaims.js"
 import { commit } from "./internal/memoryCommit.js"
 import { emptyData, find, type Data } from "./internal/memoryData.js"
 import { forkRun, listReviews, listRuns, loadPerformed, reopenRun, setPaused } from "./internal/memoryLifecycle.js"
 import { loadHistory } from "./internal/memoryHistory.js"
 import { loadSignals, requestCancel, send } from "./internal/memoryInbox.js"
-import { answer, findEffect, recordOutcome, unpark } from "./internal/memoryOutcomes.js"
-import { createRun, listParked, load, loadOpen, loadSteps } from "./internal/memoryRuns.js"
+import { rewindRun } from "./internal/memoryRewind.js"
+import { answer, findEffect, forgetOutputs, recordOutcome, unpark } from "./internal/memoryOutcomes.js"
+import { createChild, createRun, listParked, load, loadOpen, loadSteps } from "./internal/memoryRuns.js"
 import { fireSchedule, listSchedules, nextSchedules, putSchedule, removeSchedule } from "./internal/memorySchedules.js"
 import { decideWait, expireWait, loadWaits } from "./internal/memoryWaits.js"
 
@@ -37,6 +39,7 @@ const driverOver = (data: Data): CheckpointDriver => ({
   now: Clock.currentTimeMillis,
   createRuns: (runs) => atNow((now) => runs.map((run) => createRun(data, run, now))),
   createRun: (run) => atNow((now) => createRun(data, run, now)),
+  createChild: (child, parent) => atNow((now) => createChild(data, child, parent, now)),
   findRun: (namespace, runId) =>
     Effect.sync(() => {
       const run = find(data, namespace, runId)
@@ -75,6 +78,7 @@ const driverOver = (data: Data): CheckpointDriver => ({
   listReviews: (page) => atNow((now) => listReviews(data, page, now)),
   setPaused: (namespace, runId, paused) => atNow((now) => setPaused(data, namespace, runId, paused, now)),
   reopenRun: (reopen) => atNow((now) => reopenRun(data, reopen, now)),
+  rewindRun: (rewind) => atNow((now) => rewindRun(data, rewind, now)),
   forkRun: (fork) => atNow((now) => forkRun(data, fork, now)),
   loadPerformed: (namespace, runId) => Effect.sync(() => loadPerformed(data, namespace, runId)),
   putSchedule: (schedule) => atNow((now) => putSchedule(data, schedule, now)),
@@ -82,6 +86,12 @@ const driverOver = (data: Data): CheckpointDriver => ({
   listSchedules: (page) => Effect.sync(() => listSchedules(data, page)),
   nextSchedules: (asked) => Effect.sync(() => nextSchedules(data, asked)),
   fireSchedule: (fire) => atNow((now) => fireSchedule(data, fire, now)),
+  forgetOutputs: (old) => atNow((now) => forgetOutputs(data, old, now)),
+  beginCall: (call) => atNow((now) => beginCall(data, call, now)),
+  endCall: (call) => atNow((now) => endCall(data, call, now)),
+  findSpend: (namespace, counters) => atNow((now) => findSpend(data, namespace, counters, now)),
+  listCalls: (page) => Effect.sync(() => listCalls(data, page)),
+  sumCalls: (query) => Effect.sync(() => sumCalls(data, query)),
 })
 
 /**
@@ -94,7 +104,7 @@ export const MemoryDriver = {
   /**
    * Makes an empty store of its own. Its clock is Effect's, so that `TestClock` moves leases and wake times.
    *
-   * *Laws.* D1 to D38.
+   * *Laws.* D1 to D42.
    */
   make: (): Effect.Effect<CheckpointDriver> => Effect.sync(() => driverOver(emptyData(randomUUID()))),
 }

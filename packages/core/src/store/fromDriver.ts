@@ -2,12 +2,14 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Predicate from "effect/Predicate"
 import { LeaseLost, RunNotFound, StoreError } from "../model/Errors.js"
 import { finalStatuses, type AttemptRecord, type ParkRecord, type RunRecord } from "../model/Records.js"
 import { StoreWithTransactions } from "../model/StoreWithTransactions.js"
 import type { AttemptRow, CheckpointDriver, CommitResult, CommitRows, RunRow } from "./CheckpointDriver.js"
 import { grouped } from "./internal/grouped.js"
 import { arrived, makeLocalSignals, runnable, scheduled, type LocalSignals } from "./LocalSignals.js"
+import type { RewindResult, RewindRow } from "./RewindRows.js"
 import { CheckpointStore, type CheckpointStoreService, type Commit } from "./CheckpointStore.js"
 
 class Unreadable {
@@ -45,6 +47,15 @@ const claimedRecord = (row: RunRow): RunRecord => {
   }
 }
 
+const createdRecord = (
+  { runId }: Pick<RunRow, "runId">,
+  { created, run }: { readonly created: boolean; readonly run: RunRow },
+) =>
+  Effect.map(
+    decoded(`run '${runId}'`, () => runRecord(run)),
+    (record) => ({ created, run: record }),
+  )
+
 const attemptRecord = <R extends AttemptRow>(row: R): Omit<R, "error"> & Pick<AttemptRecord, "error"> => ({
   ...row,
   error: read("error", row.error),
@@ -79,7 +90,7 @@ const commitRows = (commit: Commit): CommitRows => ({
  * have set this seq, and a worker that has given the run back did not leave it as this commit would.
  */
 const isStanding = (
-  { lease, run, seq }: Commit,
+  { lease, run, seq }: Pick<Commit, "lease" | "seq"> & { readonly run: Pick<Commit["run"], "release" | "status"> },
   stands: NonNullable<Extract<CommitResult, { _tag: "Refused" }>["run"]>,
 ): boolean =>
   stands.fence === lease.fence &&
@@ -95,6 +106,16 @@ const committed = (commit: Commit, result: CommitResult): Either.Either<number, 
     ? Either.right(stands.updatedAt)
     : // Whoever stands against the commit, this worker's picture of the run is not the store's: it stops (X6).
       Either.left(new LeaseLost(commit.lease))
+}
+
+/** A rewind whose acknowledgement was lost stands as a commit does. */
+const rewound = (rewind: RewindRow, result: RewindResult): Either.Either<number | null, LeaseLost> => {
+  if (result._tag === "Performed") return Either.right(null)
+  if (result._tag === "Committed") return Either.right(result.at)
+  const stands = result.run
+  return stands !== null && isStanding({ ...rewind, run: { release: false, status: "running" } }, stands)
+    ? Either.right(stands.updatedAt)
+    : Either.left(new LeaseLost(rewind.lease))
 }
 
 /** Something has reached a run: it may be claimable, and its owner, if it has one, is to know. */
@@ -157,15 +178,11 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
     signals,
     storeId: driver.storeId,
     now: driver.now,
-    createRun: (run) =>
-      Effect.flatMap(create(run), (result) =>
-        Effect.map(
-          decoded(`run '${run.runId}'`, () => runRecord(result.run)),
-          (record) => ({
-            created: result.created,
-            run: record,
-          }),
-        ),
+    createRun: (run) => Effect.flatMap(create(run), (result) => createdRecord(run, result)),
+    createChild: (child, parent) =>
+      Effect.flatMap(
+        Effect.filterOrFail(driver.createChild(child, parent), Predicate.isNotNull, () => new LeaseLost(parent)),
+        (result) => createdRecord(child, result),
       ),
     findRun: (namespace, runId) =>
       driver.findRun(namespace, runId).pipe(
@@ -271,6 +288,11 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
         driver.reopenRun({ ...reopen, attempt: { ...attempt, error: JSON.stringify(attempt.error) } }),
         (done) => (done ? signals.send(runnable) : Effect.void),
       ),
+    rewindRun: (rewind) =>
+      Effect.tap(
+        Effect.flatMap(driver.rewindRun(rewind), (result) => rewound(rewind, result)),
+        (at) => Effect.sync(() => (at === null ? undefined : signals.committed(rewind.lease))),
+      ),
     forkRun: (fork) =>
       driver.forkRun(fork).pipe(
         Effect.flatMap((result) => found(fork.run.namespace, fork.from, result)),
@@ -284,6 +306,12 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
       ),
     loadPerformed: (namespace, runId) =>
       Effect.flatMap(driver.loadPerformed(namespace, runId), (loaded) => found(namespace, runId, loaded)),
+    forgetOutputs: driver.forgetOutputs,
+    beginCall: driver.beginCall,
+    endCall: driver.endCall,
+    findSpend: driver.findSpend,
+    listCalls: driver.listCalls,
+    sumCalls: driver.sumCalls,
     ...transactions(driver, signals),
   }
 }

@@ -33,11 +33,16 @@ export const postgresDialect = (schema: string, lockMs = defaultLockMs): Dialect
     // An index lives in the schema of its table, and may not be qualified.
     index: (name) => quoteIdentifier(name),
     types: columnTypes,
+    numbering: "bigint generated always as identity",
     tableOptions: "",
+    // Who may read a namespace through the view is decided by the tables below it.
+    viewOptions: "with (security_invoker = true) ",
+    utcDay: (ms) => `pg_catalog.to_char(pg_catalog.to_timestamp(${ms} / 1000.0) at time zone 'UTC', 'YYYY-MM-DD')`,
     placeholder: (position) => `$${position}`,
     newId: "pg_catalog.gen_random_uuid()::text",
     // `now()` would be the start of the transaction.
     now: "(extract(epoch from pg_catalog.clock_timestamp()) * 1000)::bigint",
+    snapshotName: "select pg_catalog.pg_current_snapshot()::text as snapshot",
     // One array a column: one text serves any number of rows.
     rows: (columns, _count, place) => {
       const names = columns.map((_, index) => `c${index + 1}`)

@@ -25,7 +25,7 @@ import { closedRows, parentRows, parentStatements, waitRows } from "../statement
 import type { CommitIn } from "./transactions.js"
 
 /** What the guarding update gives back of a run. */
-type Hit = Pick<RunRow, "updatedAt" | "status">
+type Hit = Pick<RunRow, "updatedAt" | "status"> & { readonly number: number }
 
 type Standing = Extract<CommitResult, { readonly _tag: "Refused" }>["run"]
 
@@ -70,12 +70,14 @@ export const commits = (dialect: Dialect, database: Database) => {
     runAll(session, parentRows(committed), parents.wake)
 
   /** What belongs to the runs whose row was updated; the others write nothing (D2, D3). */
-  const writeRecords = (session: Session, hit: ReadonlyArray<readonly [CommitRows, number]>) =>
+  const writeRecords = (session: Session, hit: ReadonlyArray<readonly [CommitRows, Hit]>) =>
     Effect.gen(function* () {
-      const steps = yield* attempt(() => hit.flatMap(([commit, at]) => stepRows(commit, at)))
-      const effects = yield* attempt(() => hit.flatMap(([commit, at]) => effectRows(commit, at)))
-      const attempts = yield* attempt(() => hit.flatMap(([commit, at]) => attemptRows(commit, at)))
-      const waits = yield* attempt(() => hit.flatMap(([commit, at]) => waitRows(commit, at)))
+      const steps = yield* attempt(() =>
+        hit.flatMap(([commit, { number, updatedAt }]) => stepRows(commit, number, updatedAt)),
+      )
+      const effects = yield* attempt(() => hit.flatMap(([commit, { updatedAt }]) => effectRows(commit, updatedAt)))
+      const attempts = yield* attempt(() => hit.flatMap(([commit, { updatedAt }]) => attemptRows(commit, updatedAt)))
+      const waits = yield* attempt(() => hit.flatMap(([commit, { updatedAt }]) => waitRows(commit, updatedAt)))
       const commits = hit.map(([commit]) => commit)
       yield* runAll(session, steps, statements.insertSteps)
       yield* runAll(session, effects, statements.upsertEffects)
@@ -132,12 +134,12 @@ export const commits = (dialect: Dialect, database: Database) => {
     Effect.gen(function* () {
       const updated = yield* runAll(session, guards, statements.update)
       const hits = yield* committedOf(updated)
-      const hit: Array<readonly [CommitRows, number]> = []
+      const hit: Array<readonly [CommitRows, Hit]> = []
       const refused: Array<CommitRows> = []
       batch.forEach((commit, index) => {
-        const at = hits.get(keys[index]!)?.updatedAt
-        if (at === undefined) refused.push(commit)
-        else hit.push([commit, at])
+        const row = hits.get(keys[index]!)
+        if (row === undefined) refused.push(commit)
+        else hit.push([commit, row])
       })
       yield* writeRecords(session, hit)
       const against = refused.length === 0 ? new Map<string, Row>() : yield* standingOf(session, refused)

@@ -26,5 +26,14 @@ export const effects = (dialect: Dialect, database: Database) => {
       Effect.map((rows) => rows.length > 0),
     )
   }
-  return { findEffect, recordOutcome }
+
+  const forgetOutputs: CheckpointDriver["forgetOutputs"] = (old) => {
+    const operation = "forget old rejected outputs"
+    if (old.limit < 1) return Effect.succeed(0)
+    return attempt(() => statements.forgetOutputs(old)).pipe(
+      Effect.flatMap((statement) => database.transaction(operation, "usual", (session) => session.run(statement))),
+      Effect.map((rows) => rows.length),
+    )
+  }
+  return { findEffect, recordOutcome, forgetOutputs }
 }

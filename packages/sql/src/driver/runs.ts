@@ -21,7 +21,17 @@ import { attemptTable, effectTable, recordColumns, runTable, stepTable, storeTab
 
 type RunCalls = Pick<
   CheckpointDriver,
-  "storeId" | "now" | "createRun" | "createRuns" | "findRun" | "findRuns" | "load" | "loadSteps" | "loadOpen" | "unpark"
+  | "storeId"
+  | "now"
+  | "createRun"
+  | "createChild"
+  | "createRuns"
+  | "findRun"
+  | "findRuns"
+  | "load"
+  | "loadSteps"
+  | "loadOpen"
+  | "unpark"
 >
 
 /** What the driver does with one run. */
@@ -44,17 +54,26 @@ export const runs = (dialect: Dialect, database: Database): RunCalls => {
     )
   }
 
-  const createAlone = (run: NewRunRow) => {
+  /** By one statement alone; what was there is read after it. Null where it was neither created nor found. */
+  const createBy = (run: NewRunRow, insert: () => Statement) => {
     const operation = `create run '${run.runId}'`
     return Effect.gen(function* () {
-      const insert = yield* attempt(() => statements.insert([newRunRow(run)]))
-      const inserted = yield* database.write(operation, insert)
+      const inserted = yield* Effect.flatMap(attempt(insert), (statement) => database.write(operation, statement))
       const rows =
         inserted.length > 0 ? inserted : yield* database.query(operation, statements.find(run.namespace, run.runId))
       const row = yield* attempt(() => readFirst<RunRow>(operation, runTable.columns, rows))
-      return row === null ? yield* nothing(operation, run.runId) : [{ created: inserted.length > 0, run: row }]
+      return row === null ? null : { created: inserted.length > 0, run: row }
     })
   }
+
+  const createAlone = (run: NewRunRow) =>
+    Effect.flatMap(
+      createBy(run, () => statements.insert([newRunRow(run)])),
+      (made) => (made === null ? Effect.fail(nothing(`create run '${run.runId}'`, run.runId)) : Effect.succeed([made])),
+    )
+
+  const createChild: CheckpointDriver["createChild"] = (child, parent) =>
+    createBy(child, () => statements.insertChild(child, parent))
 
   const createRuns: CheckpointDriver["createRuns"] = (given) => {
     const operation = "create runs"
@@ -187,5 +206,5 @@ export const runs = (dialect: Dialect, database: Database): RunCalls => {
       attempt(() => readRow<{ readonly storeId: string }>("read its id", storeTable.columns, rows[0] ?? {}).storeId),
   )
 
-  return { storeId, now, createRun, createRuns, findRun, findRuns, load, loadSteps, loadOpen, unpark }
+  return { storeId, now, createRun, createChild, createRuns, findRun, findRuns, load, loadSteps, loadOpen, unpark }
 }

@@ -187,10 +187,17 @@ export const makeStepClient = (dialect: Dialect, connection: Connection, compile
   }) as never
   ;(client as { safe: SqlClient.SqlClient }).safe = client
 
+  const query: TransactionAccess["query"] = (text, parameters) =>
+    Effect.flatMap(acquirer, (bound) => bound.execute(text, parameters, undefined))
+  const { snapshotName } = dialect
+
   return {
     access: {
       services: Context.make(SqlClient.SqlClient, client),
-      query: (text, parameters) => Effect.flatMap(acquirer, (bound) => bound.execute(text, parameters, undefined)),
+      query,
+      ...(snapshotName === null
+        ? {}
+        : { snapshot: Effect.map(query(snapshotName, []), ([row]) => String(Object.values(row as object)[0])) }),
     },
     end: Effect.sync(() => {
       root.ended = true

@@ -145,6 +145,7 @@ update ${dialect.table("run")} as run
 set status = 'running', wake_at = null, fence = run.fence + 1, claim_token = ${place()}, lease_owner = ${place()},
   previous_until = case when run.lease_owner is null then run.previous_until else coalesce(${ownerUntil}, clock.at) end,
   recoveries = run.recoveries + case when run.lease_owner is null then 0 else 1 end,
+  interruptions = run.interruptions + case when run.lease_owner is null then 0 else 1 end,
   updated_at = clock.at
 from picked, clock
 where run.namespace = picked.given_namespace and run.run_id = picked.given_run_id

@@ -4,9 +4,19 @@
  */
 import type { CommitRows } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
-import { whole, wholeMs } from "../readRow.js"
+import { computed, whole, wholeMs } from "../readRow.js"
 import { overRows, type Bound } from "../Statement.js"
-import { attemptTable, effectTable, names, runTable, stepTable, waitTable, type Column, type Table } from "../tables.js"
+import {
+  attemptTable,
+  effectTable,
+  names,
+  runTable,
+  selectList,
+  stepTable,
+  waitTable,
+  type Column,
+  type Table,
+} from "../tables.js"
 import { given } from "./given.js"
 import { closedColumns, closingDelete } from "./waits.js"
 
@@ -49,10 +59,11 @@ export const guardRow = ({ base, lease, run, seq, steps }: CommitRows): Readonly
   run.seenInbox === null ? null : whole(operation, "seenInbox", run.seenInbox),
 ]
 
-/** The columns that the guarding update gives back. */
-export const committedColumns: ReadonlyArray<Column> = runTable.columns.filter((column) =>
-  ["namespace", "runId", "updatedAt", "status"].includes(column.field),
-)
+/** The columns that the guarding update gives back; by the number of the run its steps are kept. */
+export const committedColumns: ReadonlyArray<Column> = [
+  computed("number"),
+  ...runTable.columns.filter(({ field }) => ["namespace", "runId", "updatedAt", "status"].includes(field)),
+]
 
 /**
  * D23: the run may not wait, because something has arrived that its owner has not seen. Judged by the row that the update
@@ -85,7 +96,7 @@ const update = (dialect: Dialect) =>
     guardColumns,
     (rows) => `with given (${names(guardColumns)}) as (${rows}), clock (at) as (select ${dialect.now})
 ${guardingUpdate(dialect, "given, clock", "")}
-returning namespace as "namespace", run_id as "runId", updated_at as "updatedAt", status as "status"`,
+returning ${selectList(dialect, committedColumns)}`,
   )
 
 /** The columns of what a commit consumes. */
@@ -145,15 +156,18 @@ export const replacing = (table: Table, kept: ReadonlyArray<string> = []): strin
 // The window of a key opens with the first intent: sending again must not move it. D17: what is settled stays.
 export const replacingIntents = `${replacing(effectTable, ["intent_at"])} where effect.state = 'intended'`
 
-/** The step rows of a commit, stamped with the clock of its update. */
-export const stepRows = ({ lease, steps }: CommitRows, at: number): ReadonlyArray<ReadonlyArray<Bound>> =>
+/** The step rows of a commit, with the number of its run, stamped with the clock of its update. */
+export const stepRows = (
+  { steps }: Pick<CommitRows, "steps">,
+  runNumber: number,
+  at: number,
+): ReadonlyArray<ReadonlyArray<Bound>> =>
   steps.map((step) => [
+    runNumber,
     whole(operation, "seq", step.seq),
     whole(operation, "attempts", step.attempts),
     wholeMs(operation, "durationMs", step.durationMs),
     at,
-    lease.namespace,
-    lease.runId,
     step.scope,
     step.path,
     step.effect,

@@ -14,12 +14,14 @@ import {
   effectTable,
   names,
   recordColumns,
+  selectList,
   stepTable,
   waitTable,
   type Column,
   type Table,
 } from "../tables.js"
 import {
+  committedColumns,
   consumedColumns,
   consumedRows,
   consumingUpdate,
@@ -70,7 +72,7 @@ from given_${table.name} ${joined}${onConflict}`
   }
 
 const steps = (): Part => {
-  const stamped = { committed_at: "updated.updated_at" }
+  const stamped = { run_number: "updated.number", committed_at: "updated.updated_at" }
   return {
     name: "step",
     given: bound(stepTable, stamped),
@@ -228,9 +230,9 @@ order by run.namespace, run.run_id ${dialect.lockRows ?? ""} of run
 ${clock},
 ${guards === 1 ? "" : locked}updated as (
 ${update(guards === 1)}
-returning run.namespace, run.run_id, run.updated_at, run.status
+returning run.number, run.namespace, run.run_id, run.updated_at, run.status
 )${used.map((part, index) => `,\n${writePart(dialect, part, dialect.rows(part.given, others[index] ?? 0, place))}`).join("")}
-select namespace as "namespace", run_id as "runId", updated_at as "updatedAt", status as "status" from updated`
+select ${selectList(dialect, committedColumns)} from updated`
     })
   return (batch) => {
     const guards = batch.map(guardRow)

@@ -1,8 +1,9 @@
 /** One intent, looked up, or settled by whoever knows its outcome. */
-import type { AnswerRow, OutcomeRow } from "@cairn/core"
+import type { AnswerRow, OldOutputs, OutcomeRow } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
-import { whole } from "../readRow.js"
+import { whole, wholeMs } from "../readRow.js"
 import { textOf, type Statement } from "../Statement.js"
+import { keptOutputs } from "../indexes.js"
 import { effectTable, recordColumns, selectList } from "../tables.js"
 
 type EffectKey = Pick<OutcomeRow, "namespace" | "runId" | "path" | "generation">
@@ -23,7 +24,31 @@ where namespace = ${place()} and run_id = ${place()} and path = ${place()} and g
     }),
     settle,
     answer: byAnswer(dialect),
+    forgetOutputs: forgettingOutputs(dialect),
   }
+}
+
+/** D43 */
+const forgettingOutputs = (dialect: Dialect) => {
+  const attempt = dialect.table("attempt")
+  const text = textOf(
+    dialect,
+    (place) => `with old (old_namespace, old_run_id, old_path, old_attempt) as (
+  select old.namespace, old.run_id, old.path, old.attempt from ${attempt} as old
+  join ${dialect.table("run")} as run on run.namespace = old.namespace and run.run_id = old.run_id and run.status <> 'review'
+  where old.${keptOutputs.replace(" and ", " and old.")} and old.namespace = ${place()} and old.ended_at < ${dialect.now} - ${place()}
+  order by old.ended_at limit ${place()}
+)
+update ${attempt} as attempt set output = null from old
+where attempt.namespace = old_namespace and attempt.run_id = old_run_id and attempt.path = old_path
+  and attempt.attempt = old_attempt
+returning path as "path"`,
+  )
+  const operation = "forget outputs"
+  return ({ limit, namespace, olderThanMs }: OldOutputs): Statement => ({
+    text,
+    params: [namespace, wholeMs(operation, "olderThanMs", olderThanMs), whole(operation, "limit", limit)],
+  })
 }
 
 const settledColumns = [

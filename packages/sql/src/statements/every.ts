@@ -2,6 +2,7 @@
 import type { CommitRows, NewRunRow } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
 import type { Statement } from "../Statement.js"
+import { callStatements } from "./calls.js"
 import { claimStatements } from "./claim.js"
 import { commitStatements, guardRow } from "./commit.js"
 import { commitAtOnce } from "./commitAtOnce.js"
@@ -92,6 +93,25 @@ export const everyStatement = (dialect: Dialect): Readonly<Record<string, Statem
   const history = historyStatements(dialect)
   const limited = limitedClaimStatements(dialect)
   const schedules = scheduleStatements(dialect)
+  const calls = callStatements(dialect)
+  const ofRun = { kind: "run", name: "r" } as const
+  const ofDay = { kind: "namespace", name: "" } as const
+  const call = {
+    ...{
+      namespace: "n",
+      runId: "r",
+      callId: "c",
+      claimToken: "t",
+      fence: 1,
+      scope: "",
+      path: "p",
+      step: "p",
+      attempt: 1,
+    },
+    ...{ model: "m", atMost: 1, counters: [], end: null },
+  }
+  const sums = { namespace: "n", by: "step", workflow: null, runId: null, from: null, before: null, limit: 20 } as const
+  const used = { state: "known", inputTokens: 1, outputTokens: 1, cachedInputTokens: null, microDollars: 1 } as const
   const stretch = { namespace: "n", runId: "r", after: 5, through: 90, limit: 100 }
   const every = {
     namespace: "n",
@@ -113,6 +133,7 @@ export const everyStatement = (dialect: Dialect): Readonly<Record<string, Statem
   const outcome = { idempotencyKey: "k", payloadHash: "h", claimToken: "t", state: "failed", outcome: null } as const
   return {
     "find a run": runs.find("n", "r"),
+    "create a child": runs.insertChild({ ...newRun, runId: "child", parentRunId: "r", parentPath: "p" }, lease),
     "load its steps": runs.steps("n", "r"),
     "load the newest turn": steps({ ...all, scopes: ["agent["], newestFirst: true, limit: 1 }),
     "load a page of turns": steps({ ...all, scopes: ["agent["], after: { seq: 5, path: "p" }, limit: 100 }),
@@ -196,6 +217,23 @@ export const everyStatement = (dialect: Dialect): Readonly<Record<string, Statem
     "move a schedule": schedules.move(fire),
     "find what a schedule started last": schedules.statusOf("n", "r"),
     "note what a schedule started": schedules.started(fire),
+    "forget old outputs": effects.forgetOutputs({ namespace: "n", olderThanMs: 1, limit: 10 }),
+    "find a call": calls.find(call),
+    "take a call back": calls.forget(call),
+    "end a call": calls.end({ ...call, end: used }),
+    "read what was spent": calls.findSpend("n", [ofRun, ofDay], 1),
+    "sum what a run's calls under way reserve": calls.waiting("n", ofRun, 1),
+    "sum what a workflow's calls under way reserve": calls.waiting("n", { kind: "workflow", name: "w" }, 1),
+    "sum what a namespace's calls under way reserve": calls.waiting("n", ofDay, 1),
+    "list the first calls of a run": calls.list({ namespace: "n", runId: "r", after: null, limit: 20 }),
+    "list more calls of a run": calls.list({
+      namespace: "n",
+      runId: "r",
+      after: { startedAt: 1, callId: "c" },
+      limit: 20,
+    }),
+    "sum the calls of a run": calls.sum({ ...sums, runId: "r" }),
+    "sum the calls of a day": calls.sum({ ...sums, by: "model", from: 1, before: 90_000_000 }),
     "load signals": inbox.waiting("n", "r", ["s", "t"]),
     "list a worker's leases": workers.leases("w"),
     "give up a worker's runs": workers.giveUp("w"),

@@ -3,21 +3,14 @@ import type { HistoryQuery } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
 import { whole } from "../readRow.js"
 import { textOf, type Bound, type Place, type Statement } from "../Statement.js"
-import {
-  allAttempts,
-  attemptTable,
-  recordColumns,
-  scopedSteps,
-  selectList,
-  stepTable,
-  waitTable,
-  type Table,
-} from "../tables.js"
+import { allAttempts, scopedSteps } from "../indexes.js"
+import { attemptTable, recordColumns, selectList, stepTable, waitTable, type Table } from "../tables.js"
+import { rowsOfRun } from "./rowsOfRun.js"
 
 const operation = "load history"
 
-const stretch = (place: Place): string =>
-  `namespace = ${place()} and run_id = ${place()} and seq > ${place()} and seq <= ${place()}`
+const stretch = (dialect: Dialect, table: Table, place: Place): string =>
+  `${rowsOfRun(dialect, table, place)} and seq > ${place()} and seq <= ${place()}`
 
 const rangeOf = ({ after, limit, namespace, runId, through }: HistoryQuery): ReadonlyArray<Bound> => [
   namespace,
@@ -30,8 +23,8 @@ const rangeOf = ({ after, limit, namespace, runId, through }: HistoryQuery): Rea
 const ofTable = (dialect: Dialect, table: Table, condition = "") => {
   const text = textOf(
     dialect,
-    (place) => `select ${selectList(dialect, recordColumns(table))} from ${dialect.table(table.name)}
-where ${stretch(place)}${condition} order by seq limit ${place()}`,
+    (place) => `select ${selectList(dialect, recordColumns(table))} from ${dialect.table(table.name)} as ${table.name}
+where ${stretch(dialect, table, place)}${condition} order by seq limit ${place()}`,
   )
   return (query: HistoryQuery): Statement => ({ text, params: rangeOf(query) })
 }
@@ -40,8 +33,8 @@ where ${stretch(place)}${condition} order by seq limit ${place()}`,
 const steps = (dialect: Dialect) => {
   const columns = recordColumns(stepTable)
   const among = (place: Place, condition: string): string =>
-    `select * from (select ${selectList(dialect, columns)} from ${dialect.table("step")}
-where ${stretch(place)} and ${condition} order by seq limit ${place()}) as part`
+    `select * from (select ${selectList(dialect, columns)} from ${dialect.table("step")} as step
+where ${stretch(dialect, stepTable, place)} and ${condition} order by seq limit ${place()}) as part`
   const text = textOf(
     dialect,
     (place) =>

@@ -4,6 +4,7 @@ import type { Dialect } from "../Dialect.js"
 import { whole } from "../readRow.js"
 import { listOf, padded, textOf, type Bound, type Place, type Statement } from "../Statement.js"
 import { effectTable, names, runTable, selectList, stepTable, type Column, type Table } from "../tables.js"
+import { rowsOfRun, runNumber } from "./rowsOfRun.js"
 
 /** What a fork takes over from its source as it is. */
 export const sourceColumns = runTable.columns.filter(({ field }) => field === "planHash")
@@ -60,10 +61,10 @@ const copying = (
 ): string =>
   textOf(dialect, (place) => {
     const given = instead(place)
-    const values = table.columns.map(({ name }) => given[name] ?? `source.${name}`).join(", ")
+    const values = table.columns.map(({ name }) => given[name] ?? name).join(", ")
     return `insert into ${dialect.table(table.name)} (${names(table.columns)})
-select ${values} from ${dialect.table(table.name)} as source
-where source.namespace = ${place()} and source.run_id = ${place()} and ${where(place)}`
+select ${values} from ${dialect.table(table.name)} as ${table.name}
+where ${rowsOfRun(dialect, table, place)} and ${where(place)}`
   })
 
 /** A run's new id, as text: Postgres would not know of what type it is. */
@@ -74,8 +75,8 @@ const forking = (dialect: Dialect) => {
   const steps = copying(
     dialect,
     stepTable,
-    (place) => ({ run_id: newId(place), committed_at: dialect.now }),
-    (place) => `source.seq < ${place()}`,
+    (place) => ({ run_number: runNumber(dialect, place), committed_at: dialect.now }),
+    (place) => `seq < ${place()}`,
   )
   const effects = new Map<number, string>()
   const writeEffects = (count: number) =>
@@ -84,20 +85,20 @@ const forking = (dialect: Dialect) => {
       effectTable,
       // Nothing of the fork has accounted for an earlier generation.
       (place) => ({ run_id: newId(place), generation: "0" }),
-      (place) => `source.state = 'succeeded' and source.path in (${listOf(place, count)})`,
+      (place) => `state = 'succeeded' and path in (${listOf(place, count)})`,
     )
   const seq = textOf(
     dialect,
     (place) => `update ${run}
 set seq = (select coalesce(max(step.seq), 1) from ${dialect.table("step")} as step
-  where step.namespace = ${run}.namespace and step.run_id = ${run}.run_id), forked_from = ${place()}
+  where step.run_number = ${run}.number), forked_from = ${place()}
 where namespace = ${place()} and run_id = ${place()}
 returning ${selectList(dialect, runTable.columns)}`,
   )
   return {
     copySteps: ({ beforeSeq, from, run: { namespace, runId } }: ForkRow): Statement => ({
       text: steps,
-      params: [runId, namespace, from, whole("fork a run", "beforeSeq", beforeSeq)],
+      params: [namespace, runId, namespace, from, whole("fork a run", "beforeSeq", beforeSeq)],
     }),
     copyEffects: ({ from, run: { namespace, runId } }: ForkRow, asked: ReadonlyArray<string>): Statement => {
       const paths = padded(asked)
@@ -115,8 +116,8 @@ returning ${selectList(dialect, runTable.columns)}`,
 const ofRun = (dialect: Dialect, table: Table, columns: ReadonlyArray<Column>, where: string) => {
   const text = textOf(
     dialect,
-    (place) => `select ${selectList(dialect, columns)} from ${dialect.table(table.name)}
-where namespace = ${place()} and run_id = ${place()}${where}`,
+    (place) => `select ${selectList(dialect, columns)} from ${dialect.table(table.name)} as ${table.name}
+where ${rowsOfRun(dialect, table, place)}${where}`,
   )
   return (namespace: string, runId: string): Statement => ({ text, params: [namespace, runId] })
 }

@@ -1,5 +1,5 @@
 /** A run row is created, looked up, loaded with what belongs to it, and taken out of review. */
-import type { AnswerRow, NewRunRow, ParkedPage } from "@cairn/core"
+import type { AnswerRow, Lease, NewRunRow, ParkedPage } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
 import { computed, whole, wholeMs } from "../readRow.js"
 import { listOf, overRows, padded, textOf, type Bound, type Statement } from "../Statement.js"
@@ -15,6 +15,7 @@ import {
   withoutSeq,
   type Table,
 } from "../tables.js"
+import { rowsOfRun } from "./rowsOfRun.js"
 
 /** What a run that stands against a commit shows of itself. */
 export const standingColumns = runTable.columns.filter((column) =>
@@ -93,14 +94,23 @@ export const runStatements = (dialect: Dialect) => {
     dialect.wake === null ? "" : `, case when status = 'pending' then ${dialect.wake} end as "woken"`
   const startStatus = "case when given_wake_at is null then 'pending' else 'sleeping' end"
   const given = newRunColumns.map((column) => ({ ...column, name: `given_${column.name}` }))
-  const insert = overRows(
-    dialect,
-    given,
-    (rows) => `with given (${names(given)}) as (${rows}), clock (at) as (select ${dialect.now})
-insert into ${run} (${names(newRunColumns)}, status, seq, fence, previous_until, inbox, recoveries, created_at, updated_at)
-select ${names(given)}, ${startStatus}, 0, 0, 0, 0, 0, clock.at, clock.at from given, clock where true
+  const inserting = (rows: string, parent: string, condition: string) =>
+    `with given (${names(given)}) as (${rows}), clock (at) as (select ${dialect.now})${parent}
+insert into ${run} (${names(newRunColumns)}, status, seq, fence, previous_until, inbox, recoveries, interruptions, created_at, updated_at)
+select ${names(given)}, ${startStatus}, 0, 0, 0, 0, 0, 0, clock.at, clock.at from given, clock where ${condition}
 on conflict (namespace, run_id) do nothing
-returning ${selectList(dialect, runTable.columns)}${wokenIfPending}`,
+returning ${selectList(dialect, runTable.columns)}${wokenIfPending}`
+  const insert = overRows(dialect, given, (rows) => inserting(rows, "", "true"))
+  // D1: the parent's row is locked, so that who claims it next comes before the child or after it, never beside it.
+  const insertChild = overRows(dialect, given, (rows, place) =>
+    inserting(
+      rows,
+      `,
+parent as (select run.run_id from ${run} as run
+  where run.namespace = ${place()} and run.run_id = ${place()}
+    and run.fence = ${place()} and run.claim_token = ${place()} and run.lease_owner is not null ${dialect.lockRows ?? ""})`,
+      "exists (select 1 from parent)",
+    ),
   )
   const find = textOf(
     dialect,
@@ -110,8 +120,8 @@ returning ${selectList(dialect, runTable.columns)}${wokenIfPending}`,
   const keys = [runTable.columns[0]!, runTable.columns[1]!].map((key) => ({ ...key, name: `given_${key.name}` }))
   const steps = textOf(
     dialect,
-    (place) => `select ${selectList(dialect, recordColumns(stepTable))} from ${dialect.table("step")}
-where namespace = ${place()} and run_id = ${place()} and scope = '' order by seq, path`,
+    (place) => `select ${selectList(dialect, recordColumns(stepTable))} from ${dialect.table("step")} as step
+where ${rowsOfRun(dialect, stepTable, place)} and scope = '' order by seq, path`,
   )
   const unpark = textOf(
     dialect,
@@ -132,6 +142,12 @@ order by run_id limit ${place()}`,
     nowColumns: [computed("now")],
     /** Inserts, or gives no row where the id is taken (D1). */
     insert,
+    /** The same of a child, while its parent is held under that lease. */
+    insertChild: (child: NewRunRow, parent: Lease): Statement =>
+      insertChild(
+        [newRunRow(child)],
+        [parent.namespace, parent.runId, whole(creating, "fence", parent.fence), parent.claimToken],
+      ),
     find: of(find),
     /** Runs by their keys, in any order. */
     findAll: overRows(

@@ -3,7 +3,9 @@ import type { StepsQuery } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
 import { whole } from "../readRow.js"
 import { listOf, padded, textOf, type Bound, type Place, type Statement } from "../Statement.js"
-import { manySteps, recordColumns, selectList, stepTable } from "../tables.js"
+import { manySteps } from "../indexes.js"
+import { recordColumns, selectList, stepTable } from "../tables.js"
+import { rowsOfRun } from "./rowsOfRun.js"
 
 const columns = recordColumns(stepTable)
 
@@ -27,12 +29,14 @@ const write = (dialect: Dialect, place: Place, shape: Shape): string => {
   const wanted = (): string => {
     if (scopes === null) return "idempotency_key is not null"
     if (scopes > 1) return `scope in (${listOf(place, scopes)})`
-    return `scope = ${place()}${isMany ? ` and ${manySteps}` : ""}`
+    if (!isMany) return `scope = ${place()}`
+    // What is always true makes the index in order the better one for SQLite, also where its statistics speak for the key.
+    return `scope = ${place()} and ${manySteps}${isAfter ? "" : " and seq >= 0"}`
   }
-  const conditions = [`namespace = ${place()}`, `run_id = ${place()}`, wanted()]
+  const conditions = [rowsOfRun(dialect, stepTable, place), wanted()]
   if (isAfter) conditions.push(`(seq, path) ${newestFirst ? "<" : ">"} (${place()}, ${place()})`)
   const direction = newestFirst ? " desc" : ""
-  return `select ${selectList(dialect, selected)}${withResults ? "" : ', null as "result"'} from ${dialect.table("step")}
+  return `select ${selectList(dialect, selected)}${withResults ? "" : ', null as "result"'} from ${dialect.table("step")} as step
 where ${conditions.join(" and ")}
 order by seq${direction}, path${direction}${isLimited ? ` limit ${place()}` : ""}`
 }

@@ -42,6 +42,7 @@ where lease_owner = ${place()} and claim_token is not null order by namespace, r
 update ${run} as run
 set status = case when run.status = 'running' then 'pending' else run.status end,
   previous_until = case when run.status = 'running' then clock.at else run.previous_until end,
+  interruptions = run.interruptions + case when run.status = 'running' then 1 else 0 end,
   lease_owner = null, claim_token = null, updated_at = clock.at
 from clock
 where run.lease_owner = ${place()}${woken}`,

@@ -9,13 +9,18 @@ export const sqliteDialect: Dialect = {
   index: (name) => `cairn_${name}`,
   // `text` compares byte for byte where no collation is named.
   types: { text: "text", integer: "integer", json: "text" },
+  // The row id by another name: it costs nothing.
+  numbering: "integer",
   // Without it a column takes any type, and a text in an integer column would come back as it is.
   // Not `without rowid`: a key's page holds few results, and one of 1,200 characters would take a page of its own.
   tableOptions: "strict",
+  viewOptions: "",
+  utcDay: (ms) => `date(${ms} / 1000, 'unixepoch')`,
   placeholder: () => "?",
   newId: "lower(hex(randomblob(16)))",
   // SQLite reads its clock once a statement. It gives seconds with a fraction: rounded, because it is a binary one.
   now: "cast(round(unixepoch('now', 'subsec') * 1000) as integer)",
+  snapshotName: null,
   rows: (columns, count, place) => {
     const row = () => `(${columns.map(() => place()).join(", ")})`
     return `values ${Array.from({ length: count }, row).join(", ")}`

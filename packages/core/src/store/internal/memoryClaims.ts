@@ -43,6 +43,7 @@ const takenOver = (data: Data, row: RunRow, request: ClaimRequest, now: number):
     claimToken: request.claimToken,
     previousUntil: row.leaseOwner === null ? row.previousUntil : (data.workers.get(row.leaseOwner) ?? now),
     recoveries: unreleased ? row.recoveries + 1 : row.recoveries,
+    interruptions: unreleased ? row.interruptions + 1 : row.interruptions,
     updatedAt: now,
   }
 }
@@ -95,6 +96,7 @@ export const releaseWorker = (data: Data, workerId: string, now: number): void =
       claimToken: null,
       // D12: an operation that was cut off may still be under way.
       previousUntil: running ? now : run.row.previousUntil,
+      interruptions: running ? run.row.interruptions + 1 : run.row.interruptions,
       updatedAt: now,
     }
   }

@@ -1,5 +1,7 @@
 /** What the memory driver holds, and how a run is found in it. */
 import type { EffectRecord, Lease, SignalRecord, StepRecord } from "../../model/Records.js"
+import type { CallRecord } from "../../model/Usage.js"
+import type { SpendRow } from "../CallRows.js"
 import type { RunRow } from "../CheckpointDriver.js"
 import type { ScheduleRow } from "../FlowRows.js"
 import type { HistoryRows } from "../HistoryRows.js"
@@ -26,6 +28,14 @@ export interface StoredRun {
   readonly waits: Map<string, HistoryRows["waits"][number]>
 }
 
+/** A paid call. `interruptions`: those of its run before it was begun. */
+export interface StoredCall {
+  readonly namespace: string
+  readonly runId: string
+  readonly interruptions: number
+  record: CallRecord
+}
+
 export interface StartedRun {
   readonly key: string
   readonly at: number
@@ -39,6 +49,10 @@ export interface Data {
   /** First claims of runs with a rate, by namespace and workflow, for as long as they count. */
   readonly starts: Map<string, Map<string, ReadonlyArray<StartedRun>>>
   readonly schedules: Map<string, Map<string, ScheduleRow>>
+  /** By namespace; then by run and id. */
+  readonly calls: Map<string, Map<string, StoredCall>>
+  /** By namespace; then by counter and day. */
+  readonly spend: Map<string, Map<string, SpendRow>>
 }
 
 export const emptyData = (storeId: string): Data => ({
@@ -47,6 +61,8 @@ export const emptyData = (storeId: string): Data => ({
   workers: new Map(),
   starts: new Map(),
   schedules: new Map(),
+  calls: new Map(),
+  spend: new Map(),
 })
 
 export const find = (data: Data, namespace: string, runId: string): StoredRun | undefined =>

@@ -1,6 +1,6 @@
 /** What becomes of an operation, by its owner's word or a person's; and parked runs (D9, D16, D19). */
 import type { EffectRecord } from "../../model/Records.js"
-import type { AnswerRow, CheckpointDriver, OutcomeRow } from "../CheckpointDriver.js"
+import type { AnswerRow, CheckpointDriver, OldOutputs, OutcomeRow } from "../CheckpointDriver.js"
 import { childOf, find, type Data } from "./memoryData.js"
 
 export const recordOutcome = (data: Data, outcome: OutcomeRow, now: number): boolean => {
@@ -63,4 +63,21 @@ export const answer = (data: Data, given: AnswerRow, now: number): boolean => {
     childOf(run.attempts, path).set(attempt.attempt, { path, ...attempt, retryAt: null, endedAt: now, seq: seq + 1 })
   }
   return unpark(data, given.namespace, given.runId, now)
+}
+
+/** D43 */
+export const forgetOutputs = (data: Data, { limit, namespace, olderThanMs }: OldOutputs, now: number): number => {
+  let count = 0
+  for (const { attempts, row } of data.namespaces.get(namespace)?.values() ?? []) {
+    if (row.status === "review") continue
+    for (const byNumber of attempts.values()) {
+      for (const [number, attempt] of byNumber) {
+        if (count >= limit) return count
+        if (attempt.output === null || attempt.kind !== "rejected" || attempt.endedAt >= now - olderThanMs) continue
+        byNumber.set(number, { ...attempt, output: null })
+        count += 1
+      }
+    }
+  }
+  return count
 }

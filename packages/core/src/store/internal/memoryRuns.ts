@@ -1,7 +1,7 @@
 /** Runs as they are made and read (D1, D11, D21). */
-import type { StepRecord } from "../../model/Records.js"
+import type { Lease, StepRecord } from "../../model/Records.js"
 import type { LoadedRows, NewRunRow, OpenRows, ParkedPage, ParkedRow, RunRow, StepsQuery } from "../CheckpointDriver.js"
-import { childOf, find, withoutSeq, type Data } from "./memoryData.js"
+import { childOf, find, isHeldUnder, withoutSeq, type Data } from "./memoryData.js"
 
 const newRow = (run: NewRunRow, now: number): RunRow => ({
   namespace: run.namespace,
@@ -24,6 +24,7 @@ const newRow = (run: NewRunRow, now: number): RunRow => ({
   wakeAt: run.wakeAt,
   inbox: 0,
   recoveries: 0,
+  interruptions: 0,
   cancelAt: null,
   cancelReason: null,
   pausedAt: null,
@@ -55,6 +56,13 @@ export const createRun = (
     waits: new Map(),
   })
   return { created: true, run: { ...row } }
+}
+
+/** D1, D3: of a child, while its parent is held under that lease. */
+export const createChild = (data: Data, child: NewRunRow, parent: Lease, now: number) => {
+  const holder = find(data, parent.namespace, parent.runId)
+  const isHeld = holder !== undefined && isHeldUnder(holder.row, parent)
+  return isHeld || find(data, child.namespace, child.runId) !== undefined ? createRun(data, child, now) : null
 }
 
 type Place = Pick<StepRecord, "seq" | "path">
