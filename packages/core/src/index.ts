@@ -28,9 +28,20 @@ export type {
 } from "./builder/Control.js"
 export type { Closed, Ended, Flow, Fragment, Whole } from "./builder/Flow.js"
 export type { Outcome, Result, SchemaResult, StepContext, StepInput } from "./builder/Results.js"
-export { Plan, type ComputedContext, type ComputedStep } from "./builder/Plan.js"
+export type { ChangesWindow, CompactContext, CompactSpec, SeesWindow, WindowSpec } from "./builder/Window.js"
+export { Plan, type ComputedContext, type ComputedStep, type ComputedWindow } from "./builder/Plan.js"
 export { compile } from "./compiler/Compiler.js"
 export { fromLegacySchema, type LegacyFunctions, type LegacySchema } from "./dsl/LegacySchema.js"
+export { Live, type LiveValue } from "./dsl/Live.js"
+export {
+  DataVersion,
+  type AnyDataVersion,
+  type Captured,
+  type DataSource,
+  type Json,
+  type QueryText,
+  type ReadsData,
+} from "./dsl/DataVersion.js"
 export { Effects, type AnyEffect, type Local, type Read, type Transaction } from "./dsl/Effects.js"
 export { Idempotency, type IdempotencyHeaderOptions } from "./dsl/Idempotency.js"
 export type { Limits, Priority } from "./dsl/Limits.js"
@@ -49,7 +60,9 @@ export {
 } from "./dsl/Operation.js"
 export { Output, type Unvalidated } from "./dsl/Output.js"
 export { RetryLater } from "./dsl/RetryLater.js"
-export type { OnInvalid, RejectedOutput, RetryOptions, StepOptions } from "./dsl/StepOptions.js"
+export type { OnInvalid, OnStale, RejectedOutput, RetryOptions, StepOptions } from "./dsl/StepOptions.js"
+export type { Budget } from "./dsl/Budget.js"
+export { Usage, type PaidCall, type PaidPromise, type UsageReport } from "./dsl/Usage.js"
 export { codecOf, isSchema, type AnySchema, type Codec, type Gated } from "./model/Codec.js"
 export { diagnosticCodes, type Diagnostic, type DiagnosticCode } from "./model/DiagnosticCode.js"
 export {
@@ -78,7 +91,14 @@ export {
   type RepeatedEffect,
   type ParkReason,
 } from "./model/Errors.js"
-export { LoopLimitReached, ReviewExpired, ReviewRejected, SignalTimeout } from "./model/Failures.js"
+export {
+  LoopLimitReached,
+  ReviewExpired,
+  ReviewRejected,
+  SignalTimeout,
+  WindowTooLarge,
+  StaleData,
+} from "./model/Failures.js"
 export { checkId, defaultNamespace, escapeSegment, fingerprint, idempotencyKey } from "./model/Ids.js"
 export type {
   AttemptRecord,
@@ -96,6 +116,7 @@ export type {
   StepRecord,
   WaitRecord,
 } from "./model/Records.js"
+export type { CallEnd, CallRecord, ModelPrice, Prices, UsageAmounts } from "./model/Usage.js"
 export {
   planFormat,
   type PlanControl,
@@ -103,6 +124,7 @@ export {
   type PlanNode,
   type PlanOperation,
   type PlanStep,
+  type PlanWindow,
 } from "./model/Plan.js"
 export { StoreWithTransactions } from "./model/StoreWithTransactions.js"
 export type { Capabilities } from "./store/Capabilities.js"
@@ -124,6 +146,7 @@ export type {
   LoadedWaits,
   NewRunRow,
   NewSignalRow,
+  OldOutputs,
   OpenRows,
   OutcomeRow,
   ParkedPage,
@@ -153,6 +176,17 @@ export {
   type Reopen,
 } from "./store/CheckpointStore.js"
 export type {
+  BeginCallResult,
+  CallRow,
+  CallsPage,
+  CallsQuery,
+  CallSumRow,
+  Counter,
+  EndCallRow,
+  NewCallRow,
+  SpendRow,
+} from "./store/CallRows.js"
+export type {
   ClaimLimits,
   FireResult,
   FireSchedule,
@@ -162,6 +196,7 @@ export type {
   ScheduleRow,
 } from "./store/FlowRows.js"
 export type { History, HistoryQuery, HistoryRows } from "./store/HistoryRows.js"
+export type { RewindResult, RewindRow } from "./store/RewindRows.js"
 export { contextFromDriver, fromDriver } from "./store/fromDriver.js"
 export { MemoryDriver } from "./store/MemoryDriver.js"
 export { MemoryStore } from "./store/MemoryStore.js"
@@ -177,12 +212,20 @@ export type {
   ParkedRun,
   UnknownOperation,
 } from "./runtime/Answers.js"
-export { Events, type EventsOptions, type RunEvent, type StepKind } from "./runtime/Events.js"
+export {
+  Events,
+  type EventsOptions,
+  type RunEvent,
+  type ServerSentEventsOptions,
+  type StepKind,
+} from "./runtime/Events.js"
+export type { LiveEvent } from "./runtime/LiveOutput.js"
 export type { ReviewDecision, ReviewOptions } from "./runtime/Reviews.js"
 export type { SignalOptions } from "./runtime/Signals.js"
 export type { ForkOptions, RunOptions } from "./runtime/Lifecycle.js"
 export type { ListOptions, OpenReview, ReviewsOptions, RunSummary } from "./runtime/Listings.js"
 export type { CancelOptions } from "./runtime/Cancel.js"
+export type { CallsOptions, CostOptions, CostSum, PaidCallSummary, RunSpend } from "./runtime/Costs.js"
 export type { Schedule, ScheduleOptions, SchedulesOptions, UnscheduleOptions } from "./runtime/Schedules.js"
 export { faultPoints, Faults, type FaultPoint, type FaultSite, type FaultsService } from "./runtime/Faults.js"
 export { WorkerMetrics, WriteBehindMetrics } from "./runtime/WorkerMetrics.js"

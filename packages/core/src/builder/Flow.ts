@@ -9,7 +9,7 @@
  * - `S`: what the scope adds to the context, such as `{ state, turn }` or `{ item, key }`.
  * - `E`: failures that a client of the workflow can see: those of its operations, and its declared `failure`.
  * - `R`: what a worker must provide: handlers and services.
- * - `W`: what holds for the whole workflow: its input as a caller gives it, and its declared failures.
+ * - `W`: what holds for the whole workflow: its input as a caller gives it, its declared failures, and its window.
  * - `Names`: every name that is taken, those that leave no result included.
  */
 import type * as Duration from "effect/Duration"
@@ -73,12 +73,16 @@ import type { Workflow } from "./Workflow.js"
  * @category models
  * @since 0.1.0
  */
-export interface Whole<Given, Failure> {
+export interface Whole<Given, Failure, Sees = {}, Changes = {}> {
   readonly given: Given
   readonly failure: Failure
+  /** What functions that look are given beside input and results: the window, where there is one. */
+  readonly sees: Sees
+  /** What steps are given besides. */
+  readonly changes: Changes
 }
 
-type AnyWhole = Whole<any, any>
+type AnyWhole = Whole<any, any, any, any>
 
 /**
  * A workflow under construction. It is immutable: each call gives a new one.
@@ -117,7 +121,7 @@ export interface Flow<
       readonly output: checkJson<`output of step '${Name}'`, Out> & Out
     } & StepOptions,
     run: checkRun<Name, Fx, R2 | yieldedNeeds<Y>> &
-      RunFunction<StepContext<I, Outer | Own, S> & RunContext<Name, Fx>, A, E2, R2, Y>,
+      RunFunction<StepContext<I, Outer | Own, S> & RunContext<Name, Fx, W["sees"]> & W["changes"], A, E2, R2, Y>,
   ): Flow<I, Outer, Own | SchemaResult<Name, Out>, S, E, R | declared<Fx[number]>, W, Names | Name>
 
   /**
@@ -162,7 +166,7 @@ export interface Flow<
     const On extends string = never,
   >(
     name: freshName<Name, Names>,
-    on: checkChoice<Name, On> & ((context: StepContext<I, Outer | Own, S>) => On),
+    on: checkChoice<Name, On> & ((context: StepContext<I, Outer | Own, S> & W["sees"]) => On),
     cases: checkCases<Name, On, keyof Cases> & Cases,
   ): Flow<
     I,
@@ -221,9 +225,9 @@ export interface Flow<
     const Next extends Turned<givenOf<St>>,
   >(
     name: freshName<Name, Names>,
-    spec: LoopSpec<Name, StepContext<I, Outer | Own, S>, St, First>,
+    spec: LoopSpec<Name, StepContext<I, Outer | Own, S> & W["sees"], St, First>,
     body: (flow: Flow<I, Outer | Own, never, TurnScope<typeOf<St>, S>, never, never, W, Names | Name>) => Body,
-    next: (context: StepContext<I, Outer | Own | ownOf<Body>, TurnScope<typeOf<St>, S>>) => Next,
+    next: (context: StepContext<I, Outer | Own | ownOf<Body>, TurnScope<typeOf<St>, S>> & W["sees"]) => Next,
   ): Flow<I, Outer, Own | SchemaResult<Name, St>, S, E | errorOf<Body>, R | needOf<Body>, W, Names | Name>
 
   /**
@@ -240,7 +244,7 @@ export interface Flow<
     const OnFailure extends "stop" | "collect" = "stop",
   >(
     name: freshName<Name, Names>,
-    spec: ForEachSpec<Name, StepContext<I, Outer | Own, S>, T, Item, OnFailure>,
+    spec: ForEachSpec<Name, StepContext<I, Outer | Own, S> & W["sees"], T, Item, OnFailure>,
     body: (flow: Flow<I, Outer | Own, never, ItemScope<itemOf<T, Item>, S>, never, never, W, Names | Name>) => Body,
   ): Flow<
     I,
@@ -277,13 +281,14 @@ export interface Flow<
    */
   sleep<const Name extends string>(
     name: freshName<Name, Names>,
-    duration: Duration.DurationInput | ((context: StepContext<I, Outer | Own, S>) => Duration.DurationInput),
+    duration:
+      Duration.DurationInput | ((context: StepContext<I, Outer | Own, S> & W["sees"]) => Duration.DurationInput),
   ): Flow<I, Outer, Own, S, E, R, W, Names | Name>
 
   /** Waits until a time, by the store's clock; one that has passed is no wait. It leaves no result. */
   sleepUntil<const Name extends string>(
     name: freshName<Name, Names>,
-    time: Date | ((context: StepContext<I, Outer | Own, S>) => Date),
+    time: Date | ((context: StepContext<I, Outer | Own, S> & W["sees"]) => Date),
   ): Flow<I, Outer, Own, S, E, R, W, Names | Name>
 
   /** Waits for a signal, and takes one that came before. The result is its payload, checked by the schema. */
@@ -305,7 +310,7 @@ export interface Flow<
     const OnTimeout extends "fail" | "reject",
   >(
     name: freshName<Name, Names>,
-    spec: ReviewSpec<Name, StepContext<I, Outer | Own, S>, D, OnReject, OnTimeout>,
+    spec: ReviewSpec<Name, StepContext<I, Outer | Own, S> & W["sees"], D, OnReject, OnTimeout>,
   ): Flow<I, Outer, Own | ReviewResult<Name, D, OnReject, OnTimeout>, S, E, R, W, Names | Name>
 
   /**
@@ -330,25 +335,35 @@ export interface Flow<
   /** Fails the run, with a failure that the workflow declares. Nothing follows it in its scope. */
   fail<const Name extends string>(
     name: freshName<Name, Names>,
-    failure: failureFunction<Name, StepContext<I, Outer | Own, S>, W["failure"]>,
+    failure: failureFunction<Name, StepContext<I, Outer | Own, S> & W["sees"], W["failure"]>,
   ): Ended<unreachable<Name>, Own, E, R, W>
 
   /** Ends the whole workflow here, with its output. Nothing follows it in its scope. */
   end<const Name extends string, const A extends anyValue>(
     name: freshName<Name, Names>,
-    output: (context: StepContext<I, Outer | Own, S>) => A,
+    output: (context: StepContext<I, Outer | Own, S> & W["sees"]) => A,
   ): Ended<unreachable<Name>, Own, E | EarlyEnd<Name, A>, R, W>
 
   /** Adds a fragment that was written elsewhere: it sees what it asked for, and nothing is lost for what follows. */
-  use<NI, Needs extends AnyResult, Added extends AnyResult, E2, R2, F>(
-    fragment: checkFragment<I, NI, show<Outer | Own>, show<Needs>, show<Added>, W["failure"], F> &
-      Fragment<NI, Needs, Added, E2, R2, F>,
+  use<NI, Needs extends AnyResult, Added extends AnyResult, E2, R2, F, Context>(
+    fragment: checkFragment<
+      I,
+      NI,
+      show<Outer | Own>,
+      show<Needs>,
+      show<Added>,
+      W["failure"],
+      F,
+      W["sees"] & W["changes"],
+      Context
+    > &
+      Fragment<NI, Needs, Added, E2, R2, F, Context>,
   ): Flow<I, Outer, Own | Added, S, E | E2, R | R2, W, Names | Added["name"]>
 
   /** Says what the workflow gives to who waits for it. Without it, that is nothing. */
   output<Out extends AnySchema, const A extends givenOf<Out>>(
     schema: checkJson<"output of the workflow", Out> & checkEnds<E, Out> & Out,
-    select: (context: StepContext<I, Outer | Own, S>) => A,
+    select: (context: StepContext<I, Outer | Own, S> & W["sees"]) => A,
   ): Closed<typeOf<Out>, failures<E>, R, W["given"]>
 
   /** Checks the whole and lowers it to a plan. It never throws: what is wrong stands in `diagnostics`. */
@@ -395,7 +410,7 @@ export interface Closed<Out, E, R, Given> {
  * @category models
  * @since 0.1.0
  */
-export interface Fragment<NI, Needs extends AnyResult, Added extends AnyResult, E, R, F = never> {
+export interface Fragment<NI, Needs extends AnyResult, Added extends AnyResult, E, R, F = never, Context = {}> {
   readonly kind: "fragment"
-  readonly _: (input: NI, needs: Needs, failure: F) => [Added, E, R]
+  readonly _: (input: NI, needs: Needs, failure: F, context: Context) => [Added, E, R]
 }

@@ -3,7 +3,8 @@ import type * as Effect from "effect/Effect"
 import type * as EffectScope from "effect/Scope"
 import type { YieldWrap } from "effect/Utils"
 import type { Durability, Node } from "../dsl/Definition.js"
-import type { AnyEffect } from "../dsl/Effects.js"
+import type { AnyDataVersion } from "../dsl/DataVersion.js"
+import type { AnyEffect, Local, Read } from "../dsl/Effects.js"
 import type { AnyOperation, External, performs } from "../dsl/Operation.js"
 import type { Unvalidated } from "../dsl/Output.js"
 import type { RejectedOutput, StepOptions } from "../dsl/StepOptions.js"
@@ -14,6 +15,7 @@ import type { Returned } from "./Step.js"
 import type { declared, given } from "./internal/checks.js"
 import { close, emptyDefinition } from "./internal/flow.js"
 import * as nodes from "./internal/nodes.js"
+import type { CompactContext } from "./Window.js"
 import type { Workflow } from "./Workflow.js"
 
 /**
@@ -33,6 +35,33 @@ export type Plan = CompiledPlan
 export interface ComputedContext {
   readonly input: any
   readonly results: Readonly<Record<string, any>>
+  /** Where the workflow has a window, and the function is none whose value a crash would have computed again. */
+  readonly window: any
+}
+
+/**
+ * The window of a computed workflow: as of `Workflow.make`, without its types.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface ComputedWindow<Fx extends ReadonlyArray<Read<any> | Local<any>>> {
+  readonly schema: AnySchema
+  readonly initial: unknown
+  readonly maxBytes?: number
+  readonly compact?:
+    | ((window: any) => unknown)
+    | ({
+        readonly effects: Fx
+        readonly run: (
+          context: CompactContext<any, any>,
+        ) => Returned<
+          unknown,
+          unknown,
+          declared<Fx[number]> | EffectScope.Scope,
+          YieldWrap<Effect.Effect<any, any, declared<Fx[number]> | EffectScope.Scope>>
+        >
+      } & StepOptions)
 }
 
 interface ComputedRunContext extends ComputedContext {
@@ -40,6 +69,10 @@ interface ComputedRunContext extends ComputedContext {
   readonly perform: (operation: AnyOperation, payload: any) => Promise<any>
   /** Promise style: a statement in the transaction that commits this step. */
   readonly query: <Row = unknown>(text: string, parameters?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<Row>>
+  /** Changes the workflow's window when this step is committed. */
+  readonly changeWindow: (change: (window: any) => unknown) => void
+  /** Promise style. The Effect style is `Data.read(key)`. */
+  readonly read: (data: AnyDataVersion, key: any) => Promise<any>
   /** Aborted when the step is interrupted: its timeout passed, its lease was lost, or the worker stops. */
   readonly signal: AbortSignal
   /** What the last attempt gave, where the output's schema has refused it: for the prompt of the next one. */
@@ -116,6 +149,7 @@ export interface PlanConstructors {
     const Steps extends ReadonlyArray<ComputedStep<any, any>>,
     FS extends AnySchema = NoSchema,
     Out extends AnySchema = AnySchema,
+    const Fx extends ReadonlyArray<Read<any> | Local<any>> = [],
   >(
     name: string,
     options: {
@@ -123,6 +157,7 @@ export interface PlanConstructors {
       readonly input: In
       readonly failure?: FS
       readonly durability?: Durability
+      readonly window?: ComputedWindow<Fx>
       readonly steps: Steps
       /** Says what the workflow gives to who waits for it. Without it, that is nothing. */
       readonly output?: { readonly schema: Out; readonly select: (context: ComputedContext) => givenOf<Out> }
@@ -131,7 +166,7 @@ export interface PlanConstructors {
     givenOf<In>,
     AnySchema extends Out ? void : typeOf<Out>,
     typeOf<FS> | errorsOf<Steps[number]>,
-    needsOf<Steps[number]>
+    needsOf<Steps[number]> | declared<Fx[number]>
   >
 }
 

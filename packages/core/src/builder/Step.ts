@@ -1,9 +1,12 @@
 /** The arguments of `.step` and `.perform`. */
 import type * as Effect from "effect/Effect"
+import type { AnyDataVersion, DataVersion } from "../dsl/DataVersion.js"
 import type { AnyEffect, Transaction } from "../dsl/Effects.js"
+import type { LiveValue } from "../dsl/Live.js"
 import type { AnyOperation, External } from "../dsl/Operation.js"
+import type { PaidPromise } from "../dsl/Usage.js"
 import type { RejectedOutput, RetryOptions, StepOptions } from "../dsl/StepOptions.js"
-import type { optionalNotMarked, undeclaredOperation } from "../model/DiagnosticCode.js"
+import type { optionalNotMarked, undeclaredData, undeclaredOperation } from "../model/DiagnosticCode.js"
 
 /**
  * What a step's function may return: an Effect, a promise, a generator function's generator, or the value itself.
@@ -40,17 +43,42 @@ type TransactionContext<Fx extends ReadonlyArray<AnyEffect>> = [Extract<Fx[numbe
       readonly query: <Row = unknown>(text: string, parameters?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<Row>>
     }
 
-interface SignalContext {
+/** `read` in promise style, where the step declares data with a version. */
+type DataContext<Name extends string, Fx extends ReadonlyArray<AnyEffect>> = [
+  Extract<Fx[number], AnyDataVersion>,
+] extends [never]
+  ? {}
+  : {
+      /** Promise style. The Effect style is `Data.read(key)`. */
+      readonly read: <N extends string, Key, A>(
+        data: N extends Extract<Fx[number], AnyDataVersion>["name"]
+          ? DataVersion<N, Key, A, any, any, "store" | "outside">
+          : undeclaredData<Name, N>,
+        key: NoInfer<Key>,
+      ) => Promise<A>
+    }
+
+export interface SignalContext {
   /** Aborted when the step is interrupted: its timeout passed, its lease was lost, or the worker stops. */
   readonly signal: AbortSignal
   /** What the last attempt gave, where the output's schema has refused it: for the prompt of the next one. */
   readonly rejected: RejectedOutput | null
+  /** Shows what the step has so far to those who look on (`live` of the run). It is kept nowhere. In Effect: `Live.emit`. */
+  readonly emit: (chunk: LiveValue) => void
+  /** Promise style: makes a call that costs money, and records what it has used. The Effect style is `Usage.call`. */
+  readonly paid: PaidPromise
 }
 
-/** What `run` is given beside input and results. Most steps declare nothing, and share one type. */
-export type RunContext<Name extends string, Fx extends ReadonlyArray<AnyEffect>> = Fx extends readonly []
-  ? SignalContext
-  : PerformContext<Name, Fx> & TransactionContext<Fx> & SignalContext
+/** The window, where the step performs nothing: after a crash it would be looked at again, and may be another by then. */
+type seenBeside<Fx extends ReadonlyArray<AnyEffect>, Sees> = [operationsOf<Fx>] extends [never] ? Sees : {}
+
+/**
+ * What `run` is given beside input and results; `Sees` is what the workflow's window gives. Most steps declare nothing, and
+ * share one type.
+ */
+export type RunContext<Name extends string, Fx extends ReadonlyArray<AnyEffect>, Sees> = Fx extends readonly []
+  ? SignalContext & Sees
+  : PerformContext<Name, Fx> & TransactionContext<Fx> & DataContext<Name, Fx> & SignalContext & seenBeside<Fx, Sees>
 
 /**
  * Where nothing could be inferred, `B` is its whole constraint, `undefined` included: then the payload itself is asked

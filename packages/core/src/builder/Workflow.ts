@@ -1,6 +1,8 @@
 /** Where a workflow begins: `Workflow.make`, `Workflow.fragment`, and what `compile()` gives. */
 import type * as Either from "effect/Either"
+import type { Budget } from "../dsl/Budget.js"
 import type { Definition, Durability } from "../dsl/Definition.js"
+import type { AnyEffect } from "../dsl/Effects.js"
 import type { checkJson } from "../dsl/internal/jsonSide.js"
 import type { Limits, Priority } from "../dsl/Limits.js"
 import type { AnySchema, givenOf, NoSchema, typeOf } from "../model/Codec.js"
@@ -9,8 +11,10 @@ import type { CompileError } from "../model/Errors.js"
 import type { Plan } from "../model/Plan.js"
 import type { AnyFlow, errorOf, needOf, ownOf } from "./Control.js"
 import type { Flow, Fragment, Whole } from "./Flow.js"
+import type { AnyYield, declared } from "./internal/checks.js"
 import { emptyFlow, fragmentOf } from "./internal/flow.js"
 import type { resultsOf } from "./Results.js"
+import type { ChangesWindow, changesWindow, compacted, SeesWindow, seesWindow, WindowSpec } from "./Window.js"
 
 /**
  * A compiled workflow: what `Cairn.start` starts and a worker runs.
@@ -51,7 +55,8 @@ export interface WorkflowConstructors {
    * *Shape.* `version` is a whole number from 1; raise it when stored runs could no longer go on under the new code.
    * `failure` lists the failures of steps that a client can tell apart; operations bring their own. `durability`: which
    * commits of its runs are waited for, instead of what their worker says. `limits`: how many of its runs are executed at once,
-   * and how fast new ones begin. `priority`: which runs come first.
+   * and how fast new ones begin. `priority`: which runs come first. `budget`: what they may spend on paid calls. `window`: the model context that its runs carry, which steps
+   * read as `window` and change with `changeWindow`.
    *
    * @example
    * ```ts
@@ -66,7 +71,17 @@ export interface WorkflowConstructors {
    * // => []
    * ```
    */
-  make<const Name extends string, In extends AnySchema, FS extends AnySchema = NoSchema>(
+  make<
+    const Name extends string,
+    In extends AnySchema,
+    FS extends AnySchema = NoSchema,
+    Win extends AnySchema = NoSchema,
+    const Fx extends ReadonlyArray<AnyEffect> = [],
+    const A extends compacted<Win> = never,
+    E2 = never,
+    R2 = never,
+    Y extends AnyYield = never,
+  >(
     name: Name,
     options: {
       readonly version: number
@@ -75,18 +90,34 @@ export interface WorkflowConstructors {
       readonly durability?: Durability
       readonly limits?: Limits<typeOf<In>>
       readonly priority?: Priority<typeOf<In>>
+      readonly budget?: Budget
+      readonly window?: WindowSpec<Name, typeOf<In>, Win, Fx, A, E2, R2, Y>
     },
-  ): Flow<typeOf<In>, never, never, {}, typeOf<FS>, never, Whole<givenOf<In>, typeOf<FS>>>
+  ): Flow<
+    typeOf<In>,
+    never,
+    never,
+    {},
+    typeOf<FS>,
+    declared<Fx[number]>,
+    Whole<givenOf<In>, typeOf<FS>, seesWindow<Win>, changesWindow<Win>>
+  >
 
   /**
    * A piece of a workflow in a file of its own: `Workflow.fragment<{ input: ..; results: .. }>()((flow) => flow.step(..))`.
    * Past about fifty steps, fragments keep the editor quick.
    *
-   * *Shape.* `failure` is what a `.fail` in it may fail with; the workflow that uses it declares as much.
+   * *Shape.* `failure` is what a `.fail` in it may fail with; the workflow that uses it declares as much. `window` is the type of
+   * the window that its steps see and change, which is that of the workflow.
    */
-  fragment<Needs extends { readonly input: unknown; readonly results: object; readonly failure?: unknown }>(): <
-    B extends AnyFlow,
-  >(
+  fragment<
+    Needs extends {
+      readonly input: unknown
+      readonly results: object
+      readonly failure?: unknown
+      readonly window?: unknown
+    },
+  >(): <B extends AnyFlow>(
     build: (
       flow: Flow<
         Needs["input"],
@@ -95,12 +126,22 @@ export interface WorkflowConstructors {
         {},
         never,
         never,
-        Whole<Needs["input"], failureNeeded<Needs>>
+        Whole<Needs["input"], failureNeeded<Needs>, windowSeen<Needs>, windowChanged<Needs>>
       >,
     ) => B,
-  ) => Fragment<Needs["input"], resultsOf<Needs["results"]>, ownOf<B>, errorOf<B>, needOf<B>, failureNeeded<Needs>>
+  ) => Fragment<
+    Needs["input"],
+    resultsOf<Needs["results"]>,
+    ownOf<B>,
+    errorOf<B>,
+    needOf<B>,
+    failureNeeded<Needs>,
+    windowSeen<Needs> & windowChanged<Needs>
+  >
 }
 
+type windowSeen<Needs> = Needs extends { readonly window: infer Window } ? SeesWindow<Window> : {}
+type windowChanged<Needs> = Needs extends { readonly window: infer Window } ? ChangesWindow<Window> : {}
 type failureNeeded<Needs> = Needs extends { readonly failure: infer F } ? F : never
 
 export const Workflow: WorkflowConstructors = {

@@ -11,11 +11,13 @@ import { thrownText } from "../model/internal/thrownText.js"
 import type { Plan } from "../model/Plan.js"
 import { checkEffects } from "./internal/checks/effects.js"
 import { checkJson } from "./internal/checks/json.js"
+import { checkBudget } from "./internal/checks/money.js"
 import { checkLimits } from "./internal/checks/limits.js"
 import { checkNames } from "./internal/checks/names.js"
 import { checkOptions } from "./internal/checks/options.js"
 import { checkParts } from "./internal/checks/parts.js"
 import { checkReach } from "./internal/checks/reach.js"
+import { checkWindow } from "./internal/checks/window.js"
 import { lower } from "./internal/lower.js"
 import { nameText } from "./internal/shown.js"
 
@@ -26,7 +28,9 @@ const checks: ReadonlyArray<(definition: Definition) => ReadonlyArray<Diagnostic
   checkJson,
   checkOptions,
   checkLimits,
+  checkBudget,
   checkReach,
+  checkWindow,
 ]
 
 /**

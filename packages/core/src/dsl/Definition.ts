@@ -8,10 +8,12 @@ import type { AnySchema } from "../model/Codec.js"
 import type { Diagnostic } from "../model/DiagnosticCode.js"
 import type { CompileError } from "../model/Errors.js"
 import type { Plan } from "../model/Plan.js"
+import type { Budget } from "./Budget.js"
 import type { AnyEffect } from "./Effects.js"
 import type { Limits, Priority } from "./Limits.js"
 import type { AnyOperation } from "./Operation.js"
 import type { RetryOptions, StepOptions } from "./StepOptions.js"
+import type { WindowDefinition } from "./Window.js"
 
 /**
  * Which commits are waited for.
@@ -188,6 +190,9 @@ export interface Definition {
   readonly durability?: Durability | undefined
   readonly limits?: Limits | undefined
   readonly priority?: Priority | undefined
+  readonly budget?: Budget | undefined
+  /** The model context that its runs carry; undefined where they carry none. */
+  readonly window?: WindowDefinition | undefined
   readonly input: AnySchema
   readonly failure: AnySchema | null
   readonly nodes: ReadonlyArray<Node>

@@ -2,6 +2,7 @@
  * What a step declares that it touches. A step lists its effects; the compiler counts them, the runtime acts on them.
  */
 import type * as Context from "effect/Context"
+import type { AnyDataVersion } from "./DataVersion.js"
 import type { AnyOperation } from "./Operation.js"
 
 /**
@@ -58,7 +59,7 @@ export interface StepSqlClient {
  * @category models
  * @since 0.1.0
  */
-export type AnyEffect = AnyOperation | Read<any> | Local<any> | Transaction
+export type AnyEffect = AnyOperation | AnyDataVersion | Read<any> | Local<any> | Transaction
 
 /**
  * Declares the effects of a step, operations aside.

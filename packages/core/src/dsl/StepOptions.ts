@@ -53,6 +53,18 @@ export interface OnInvalid {
 }
 
 /**
+ * What to do when data that a step has read (`DataVersion`) has moved by the time the run goes on.
+ *
+ * *Shape.* `rerun`: the step and all that was committed after it is undone, and the run goes on from there; where something has
+ * happened outside since (an operation, a transaction, a child), it is `review` instead. `review`, which is the default: the run is
+ * parked as `DataStale`; `Cairn.resume` lets it go on with what it has. `fail`: it fails with `StaleData`. `accept`: it goes on.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export type OnStale = "rerun" | "review" | "fail" | "accept"
+
+/**
  * Options of every step.
  *
  * @category options
@@ -63,4 +75,6 @@ export interface StepOptions<E = unknown> {
   /** Of one attempt. When it passes, the step is interrupted: fiber and `AbortSignal`. */
   readonly timeout?: Duration.DurationInput
   readonly onInvalid?: OnInvalid
+  /** Of a step that declares data with a version; `review` unless given. */
+  readonly onStale?: OnStale
 }

@@ -1,11 +1,12 @@
 /** Starting runs and waiting for them: what a client of workflows uses. Workers may live elsewhere. */
 import { accept, answer, parked } from "./Answers.js"
 import { cancel } from "./Cancel.js"
+import { calls, cost, spend } from "./Costs.js"
 import { pause, resume } from "./Lifecycle.js"
 import { list, reviews } from "./Listings.js"
 import { review } from "./Reviews.js"
 import { schedule, schedules, unschedule } from "./Schedules.js"
-import { attach, branchOff, events, retry, start, startMany } from "./Starting.js"
+import { attach, branchOff, events, live, retry, start, startMany } from "./Starting.js"
 import { open } from "./Client.js"
 import { signal } from "./Signals.js"
 
@@ -31,6 +32,13 @@ export const Cairn = {
    * *Errors.* Those of `attach`; those of the iteration are thrown (see `RunHandle.events`).
    */
   events,
+  /**
+   * What a run's steps emit while they run, up to its end; for those who have no handle of it. Nothing of it is durable, and it is
+   * of this process alone (see `RunHandle.live`).
+   *
+   * *Errors.* Those of `attach`; those of the iteration are thrown.
+   */
+  live,
   /**
    * Starts many runs of a workflow: for each, in order, its handle or why it was not started. Those of one transaction of the
    * store are there together; a start that is refused does not touch the others. Asked again with the same ids it attaches (X9).
@@ -92,6 +100,31 @@ export const Cairn = {
    * Lets a paused run go on, and a parked one, once the reason is dealt with. False if it was neither.
    *
    * *Errors.* `InvalidId`. `StoreError`.
+   *
+   * @example
+   * ```ts
+   * import { Cairn, MemoryStore, Workflow } from "@cairn/core"
+   * import { Schema } from "effect"
+   *
+   * const greet = Workflow.make("greet", { version: 1, input: Schema.String })
+   *   .step("greeting", { effects: [], output: Schema.String }, ({ input }) => `Hello ${input}`)
+   *   .output(Schema.String, ({ results }) => results.greeting)
+   *   .compile()
+   *
+   * const cairn = await Cairn.open({ store: MemoryStore.layer, workflows: [greet] })
+   * const run = await cairn.start(greet, "Ada", { runId: "g-1", delay: "1 minute" })
+   * await cairn.pause({ runId: "g-1" })
+   * // => true
+   * ;(await cairn.list()).runs.map(({ runId, pausedAt }) => [runId, pausedAt !== null])
+   * // => [["g-1", true]]
+   * await cairn.resume({ runId: "g-1" })
+   * // => true
+   * await cairn.cancel({ runId: "g-1", reason: "not needed any more" })
+   * // => true
+   * await run.result().catch((error) => error._tag)
+   * // => "RunCanceled"
+   * await cairn.close()
+   * ```
    */
   resume,
   /**
@@ -103,6 +136,30 @@ export const Cairn = {
    *
    * *Laws.* D33: of several retries one succeeds. X5. A crash between child and run leaves the child at work and the run failed: ask
    * again.
+   *
+   * @example
+   * ```ts
+   * import { Cairn, MemoryStore, Workflow } from "@cairn/core"
+   * import { Schema } from "effect"
+   *
+   * const rates = { isUp: false }
+   * const quote = Workflow.make("quote", { version: 1, input: Schema.Number })
+   *   .step("rate", { effects: [], output: Schema.Number }, async () => {
+   *     if (!rates.isUp) throw new Error("the rates are away")
+   *     return 2
+   *   })
+   *   .output(Schema.Number, ({ input, results }) => input * results.rate)
+   *   .compile()
+   *
+   * const cairn = await Cairn.open({ store: MemoryStore.layer, workflows: [quote] })
+   * const run = await cairn.start(quote, 21, { runId: "q-1" })
+   * await run.result().catch((error) => error._tag)
+   * // => "RunFailed"
+   * rates.isUp = true
+   * await (await cairn.retry(quote, { runId: "q-1" })).result()
+   * // => 42
+   * await cairn.close()
+   * ```
    */
   retry,
   /**
@@ -114,6 +171,28 @@ export const Cairn = {
    * `newRunId` is in use. `RunNotFound`. `InvalidValue`. `InvalidId`. `CompileError`. `StoreError`.
    *
    * *Laws.* D34; X4: an operation that would now be another than the reused one is not sent, the fork is parked (`IntentMismatch`).
+   *
+   * @example
+   * ```ts
+   * import { Cairn, MemoryStore, Workflow } from "@cairn/core"
+   * import { Schema } from "effect"
+   *
+   * let tone = "dry"
+   * const write = Workflow.make("write", { version: 1, input: Schema.String })
+   *   .step("outline", { effects: [], output: Schema.String }, ({ input }) => `outline of ${input}`)
+   *   .step("draft", { effects: [], output: Schema.String }, ({ results }) => `${tone} ${results.outline}`)
+   *   .output(Schema.String, ({ results }) => results.draft)
+   *   .compile()
+   *
+   * const cairn = await Cairn.open({ store: MemoryStore.layer, workflows: [write] })
+   * await (await cairn.start(write, "cairns", { runId: "w-1" })).result()
+   * // => "dry outline of cairns"
+   * tone = "lively"
+   * const other = await cairn.fork(write, { runId: "w-1", step: "draft", newRunId: "w-2" })
+   * await other.result()
+   * // => "lively outline of cairns"
+   * await cairn.close()
+   * ```
    */
   fork: branchOff,
   /**
@@ -139,6 +218,26 @@ export const Cairn = {
    * run of another workflow. `InvalidId`. `StoreError`.
    *
    * *Laws.* X13; D22.
+   *
+   * @example
+   * ```ts
+   * import { Cairn, MemoryStore, Workflow } from "@cairn/core"
+   * import { Schema } from "effect"
+   *
+   * const parcel = Workflow.make("parcel", { version: 1, input: Schema.String })
+   *   .signal("delivered", { schema: Schema.Struct({ at: Schema.String }) })
+   *   .output(Schema.String, ({ results }) => results.delivered.at)
+   *   .compile()
+   *
+   * const cairn = await Cairn.open({ store: MemoryStore.layer, workflows: [parcel] })
+   * const run = await cairn.start(parcel, "p-1", { runId: "p-1" })
+   * const sent = { runId: "p-1", signalId: "scan-77" }
+   * await cairn.signal(parcel, sent, "delivered", { at: "Bern" })
+   * // => true
+   * await run.result()
+   * // => "Bern"
+   * await cairn.close()
+   * ```
    */
   signal,
   /**
@@ -149,6 +248,36 @@ export const Cairn = {
    * `StoreError`.
    *
    * *Laws.* D28: of several decisions the first is taken, and none once the deadline has passed.
+   *
+   * @example
+   * ```ts
+   * import { Cairn, MemoryStore, Workflow } from "@cairn/core"
+   * import { Schema } from "effect"
+   *
+   * const pay = Workflow.make("pay", { version: 1, input: Schema.Int })
+   *   .review("approve", {
+   *     decision: Schema.Struct({ cents: Schema.Int }),
+   *     show: ({ input }) => ({ asked: input }),
+   *     deadline: "2 days",
+   *     onReject: "fail",
+   *     onTimeout: "fail",
+   *   })
+   *   .output(Schema.Int, ({ results }) => results.approve.decision.cents)
+   *   .compile()
+   *
+   * const cairn = await Cairn.open({ store: MemoryStore.layer, workflows: [pay] })
+   * const run = await cairn.start(pay, 900)
+   * for await (const event of run.events()) if (event._tag === "Waiting") break
+   *
+   * const { reviews } = await cairn.reviews()
+   * reviews.map(({ step, shown }) => [step, shown])
+   * // => [["approve", { asked: 900 }]]
+   * const { reviewId, runId } = reviews[0]!
+   * await cairn.review(pay, { runId, reviewId }, { by: "ada", approve: { cents: 800 } })
+   * await run.result()
+   * // => 800
+   * await cairn.close()
+   * ```
    */
   review,
   /**
@@ -192,6 +321,38 @@ export const Cairn = {
    * ```
    */
   schedule,
+  /**
+   * What paid calls have cost, summed by model, workflow, step, run, day or what became of their attempts; the dearest first.
+   *
+   * *Errors.* `InvalidValue`: an option that does not exist or does not fit. `InvalidId`. `StoreError`.
+   *
+   * *Laws.* X11; D41.
+   *
+   * @example
+   * ```ts
+   * import { Cairn, Effects, MemoryStore, Usage, Workflow } from "@cairn/core"
+   * import { Schema } from "effect"
+   *
+   * const ask = Workflow.make("ask", { version: 1, input: Schema.String })
+   *   .step("think", { effects: [Effects.read("model")], output: Schema.String }, ({ paid }) =>
+   *     paid({ model: "small", usage: () => ({ inputTokens: 1_000, outputTokens: 200 }) }, async () => "an answer"),
+   *   )
+   *   .compile()
+   *
+   * const prices = { small: { input: 0.5, output: 2 } }
+   * const cairn = await Cairn.open({ store: MemoryStore.layer, workflows: [ask], prices })
+   * await (await cairn.start(ask, "why?", { runId: "q1" })).result()
+   * const [sum] = await cairn.cost({ by: "step" })
+   * ;[sum?.workflow, sum?.key, sum?.calls, sum?.microDollars]
+   * // => ["ask", "think", 1, 900]
+   * await cairn.close()
+   * ```
+   */
+  cost,
+  /** One page of a run's paid calls, in the order in which they began; its children's are theirs. */
+  calls,
+  /** What a run has spent, with all of its children. A run that is not there has spent nothing. */
+  spend,
   /** Removes a schedule; what it has started goes on. False if there is none. */
   unschedule,
   /** One page of schedules, in order of their ids. */

@@ -21,8 +21,18 @@ import {
   type ParkedRun,
 } from "./Answers.js"
 import { cancel, type CancelOptions } from "./Cancel.js"
+import {
+  calls,
+  cost,
+  spend,
+  type CallsOptions,
+  type CostOptions,
+  type CostSum,
+  type PaidCallSummary,
+  type RunSpend,
+} from "./Costs.js"
 import type { EventsOptions, RunEvent } from "./Events.js"
-import { iterable, type Fork } from "./internal/pulling.js"
+import { iterable, releasing, type Fork } from "./internal/pulling.js"
 import { pause, resume, type ForkOptions, type RunOptions } from "./Lifecycle.js"
 import { list, reviews, type ListOptions, type OpenReview, type ReviewsOptions, type RunSummary } from "./Listings.js"
 import { review, type ReviewDecision, type ReviewOptions } from "./Reviews.js"
@@ -35,9 +45,11 @@ import {
   type SchedulesOptions,
   type UnscheduleOptions,
 } from "./Schedules.js"
+import type { LiveEvent } from "./LiveOutput.js"
 import { type RunEventsOptions, type RunHandle, type RunSnapshot } from "./RunHandle.js"
 import {
   attach,
+  attachedLive,
   attachedPull,
   branchOff,
   retry,
@@ -65,6 +77,8 @@ export interface PromiseRunHandle<W extends AnyWorkflow> {
   readonly poll: () => Promise<RunSnapshot<W>>
   /** What the run comes to, as it becomes durable, up to its end. */
   readonly events: (options?: EventsOptions) => AsyncIterable<RunEvent<W>>
+  /** What the run's steps emit while they run, up to its end: not durable, and of this process alone. */
+  readonly live: () => AsyncIterable<LiveEvent>
 }
 
 /**
@@ -85,6 +99,8 @@ export interface CairnClient {
   ) => Promise<PromiseRunHandle<W>>
   /** What a run comes to, as it becomes durable, up to its end. What `attach` rejects with is thrown by the iteration. */
   readonly events: <W extends AnyWorkflow>(workflow: W, of: RunEventsOptions) => AsyncIterable<RunEvent<W>>
+  /** What a run's steps emit while they run. What `attach` rejects with is thrown by the iteration. */
+  readonly live: (workflow: AnyWorkflow, of: RunOptions) => AsyncIterable<LiveEvent>
   /** Starts many runs; for each, in order, its handle or why it was not started. */
   readonly startMany: <W extends AnyWorkflow>(
     workflow: W,
@@ -126,6 +142,15 @@ export interface CairnClient {
   readonly unschedule: (options: UnscheduleOptions) => Promise<boolean>
   /** One page of schedules, in order of their ids. */
   readonly schedules: (options?: SchedulesOptions) => Promise<ReadonlyArray<Schedule>>
+  /** What paid calls have cost, summed, the dearest first. */
+  readonly cost: (options: CostOptions) => Promise<ReadonlyArray<CostSum>>
+  /** One page of a run's paid calls, in the order in which they began. */
+  readonly calls: (options: CallsOptions) => Promise<{
+    readonly calls: ReadonlyArray<PaidCallSummary>
+    readonly cursor: string | null
+  }>
+  /** What a run has spent, with all of its children. */
+  readonly spend: (options: RunOptions) => Promise<RunSpend>
   /** Stops the worker (it drains), then closes the store. What still waits for a result is rejected. */
   readonly close: () => Promise<void>
 }
@@ -176,12 +201,16 @@ export const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(
     fiber.addObserver(() => waiting.delete(fiber))
     return fiber
   }
-  const run = async <A, E>(effect: Effect.Effect<A, E, Worker | CheckpointStore>): Promise<A> => {
-    const exit = await Effect.runPromise(Fiber.await(fork(effect)))
-    if (Exit.isSuccess(exit)) return exit.value
-    throw Cause.squash(exit.cause)
-  }
+  // Without a second fiber that awaits the first: a thousand callers may wait at once.
+  const run = <A, E>(effect: Effect.Effect<A, E, Worker | CheckpointStore>): Promise<A> =>
+    new Promise((resolve, reject) => {
+      fork(effect).addObserver((exit) => {
+        if (Exit.isSuccess(exit)) resolve(exit.value)
+        else reject(Cause.squash(exit.cause) as Error)
+      })
+    })
   const eventsOf: CairnClient["events"] = (workflow, of) => iterable(() => attachedPull(workflow, of), fork)
+  const liveOf: CairnClient["live"] = (workflow, of) => releasing(attachedLive(workflow, of), fork)
   const promised = <W extends AnyWorkflow>(workflow: W, handle: RunHandle<W>): PromiseRunHandle<W> => ({
     namespace: handle.namespace,
     runId: handle.runId,
@@ -189,6 +218,7 @@ export const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(
     result: () => run(handle.result),
     poll: () => run(handle.poll),
     events: (of) => eventsOf(workflow, { namespace: handle.namespace, runId: handle.runId, ...of }),
+    live: () => liveOf(workflow, { namespace: handle.namespace, runId: handle.runId }),
   })
   try {
     await run(Effect.void)
@@ -200,6 +230,7 @@ export const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(
     start: async (workflow, input, startOptions) => promised(workflow, await run(start(workflow, input, startOptions))),
     attach: async (workflow, of) => promised(workflow, await run(attach(workflow, of))),
     events: eventsOf,
+    live: liveOf,
     startMany: async (workflow, runs) =>
       (await run(startMany(workflow, runs))).map(Either.map((handle) => promised(workflow, handle))),
     list: (of) => run(list(of)),
@@ -210,6 +241,9 @@ export const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(
     fork: async (workflow, of) => promised(workflow, await run(branchOff(workflow, of))),
     cancel: (of) => run(cancel(of)),
     parked: (of) => run(parked(of)),
+    cost: (of) => run(cost(of)),
+    calls: (of) => run(calls(of)),
+    spend: (of) => run(spend(of)),
     answer: (workflow, of, said) => run(answer(workflow, of, said)),
     accept: (workflow, of, given) => run(accept(workflow, of, given)),
     signal: (workflow, to, name, payload) => run(signal(workflow, to, name, payload)),

@@ -1,8 +1,10 @@
 /** What a run has come to, as it becomes durable: for clients that show it while it goes on. */
+import * as Duration from "effect/Duration"
 import type { AnyWorkflow, failureOfWorkflow, outputOfWorkflow } from "../builder/Workflow.js"
 import type { Node } from "../dsl/Definition.js"
 import type { ParkReason, RunFailed } from "../model/Errors.js"
 import type { WaitRecord } from "../model/Records.js"
+import type { LiveEvent } from "./LiveOutput.js"
 
 /**
  * From where events are read.
@@ -51,6 +53,17 @@ interface AttemptEnded extends At {
   readonly kind: "failed" | "refused" | "rejected"
   readonly problem: string
   readonly retryAt: Date | null
+}
+
+/**
+ * The run has gone back to before a step, because data that it had read has moved: what was committed from `toSeq` on is undone,
+ * and events of it that came earlier are of no account.
+ */
+interface Rewound extends At {
+  readonly _tag: "Rewound"
+  readonly path: string
+  readonly toSeq: number
+  readonly problem: string
 }
 
 /** A person has had the failed run tried again, from this step on. */
@@ -114,7 +127,7 @@ interface Canceled extends At {
  * @since 0.1.0
  */
 export type RunEvent<W extends AnyWorkflow = AnyWorkflow> =
-  StepCompleted | AttemptEnded | Retried | Waiting | Parked | Completed<W> | Failed<W> | Canceled
+  StepCompleted | AttemptEnded | Retried | Rewound | Waiting | Parked | Completed<W> | Failed<W> | Canceled
 
 // ---- Server-Sent Events ----------------------------------------------------------------------------------------
 
@@ -130,11 +143,78 @@ const eventJson = (event: RunEvent): string => {
   return json === null || field === undefined ? text : `${text.slice(0, -1)},"${field}":${json}}`
 }
 
-const frame = (event: RunEvent): string => {
+const isLive = (event: RunEvent | LiveEvent): event is LiveEvent => !("isLastOfSeq" in event)
+
+const frame = (event: RunEvent | LiveEvent): string => {
+  if (isLive(event)) return `event: ${event._tag}\ndata: ${JSON.stringify(event)}\n\n`
   // A client that comes back names the last id that it has received: within a commit there is none to come back to.
   const id = event.isLastOfSeq ? `id: ${event.seq}\n` : ""
   const data = eventJson(event).split(/\r\n|\r|\n/)
   return `event: ${event._tag}\n${id}${data.map((line) => `data: ${line}\n`).join("")}\n`
+}
+
+/**
+ * How events are sent.
+ *
+ * *Shape.* `keepAlive`: where no event has come for so long, a comment is sent, so that nothing on the way takes the connection for
+ * dead; 15 seconds unless given, `Duration.infinity` for never.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface ServerSentEventsOptions {
+  readonly keepAlive?: Duration.DurationInput
+}
+
+/** A comment, which an `EventSource` passes over. */
+const keepAliveFrame = ": keep-alive\n\n"
+
+/** Proxies tend to give up a connection after a minute, some after 30 seconds. */
+const usualKeepAlive: Duration.DurationInput = "15 seconds"
+
+/** The longest that a timer of Node holds, in milliseconds: a longer one would fire at once. */
+const longestTimerMs = 2_147_483_647
+
+/** What a promise gives; null where it has given nothing within so many milliseconds. */
+const within = async <A>(promise: Promise<A>, ms: number): Promise<A | null> => {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<null>((resolve) => {
+    if (ms > longestTimerMs) return
+    timer = setTimeout(() => resolve(null), ms)
+    // It keeps a connection, and no process.
+    timer.unref()
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const end = { done: true, value: undefined } as const
+
+/** Not a generator: its `return` would wait for the next event, which may come in days. */
+const frames = (events: AsyncIterator<RunEvent | LiveEvent>, keepAliveMs: number): AsyncIterator<string> => {
+  let asked: Promise<IteratorResult<RunEvent | LiveEvent>> | null = null
+  const take = async (): Promise<IteratorResult<string>> => {
+    asked ??= events.next()
+    const next = await within(asked, keepAliveMs)
+    if (next === null) return { done: false, value: keepAliveFrame }
+    asked = null
+    return next.done === true ? end : { done: false, value: frame(next.value) }
+  }
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    next: () => {
+      const frame = last.then(take)
+      last = frame.catch(() => undefined)
+      return frame
+    },
+    return: async () => {
+      await events.return?.()
+      return end
+    },
+  }
 }
 
 /**
@@ -149,7 +229,8 @@ export const Events = {
    * and stands on the last event of each.
    *
    * *Shape.* An `EventSource` comes back by itself with the id that it has received last; of a commit that it had received in part
-   * all events come again. Whoever closes the connection calls `return` on the iterator, as `for await` and Node's `pipeline` do.
+   * all events come again. Live output (`handle.live()`) has no ids: who comes back is given what the running attempts have emitted
+   * so far. Whoever closes the connection calls `return` on the iterator, as `for await` and Node's `pipeline` do.
    *
    * @example
    * ```ts
@@ -169,22 +250,12 @@ export const Events = {
    * await cairn.close()
    * ```
    */
-  toServerSentEvents: <W extends AnyWorkflow>(events: AsyncIterable<RunEvent<W>>): AsyncIterable<string> => ({
-    [Symbol.asyncIterator]: () => {
-      const iterator = events[Symbol.asyncIterator]()
-      const end = { done: true, value: undefined } as const
-      // Not a generator: its `return` would wait for the next event, which may come in days.
-      return {
-        next: async () => {
-          const next = await iterator.next()
-          return next.done === true ? end : { done: false, value: frame(next.value as RunEvent) }
-        },
-        return: async () => {
-          await iterator.return?.()
-          return end
-        },
-      }
-    },
+  toServerSentEvents: <W extends AnyWorkflow>(
+    events: AsyncIterable<RunEvent<W> | LiveEvent>,
+    { keepAlive = usualKeepAlive }: ServerSentEventsOptions = {},
+  ): AsyncIterable<string> => ({
+    [Symbol.asyncIterator]: () =>
+      frames(events[Symbol.asyncIterator]() as AsyncIterator<RunEvent | LiveEvent>, Duration.toMillis(keepAlive)),
   }),
 
   /** The `fromSeq` of a client that sends this `Last-Event-ID`; 0 where it sends none, or none of ours. */

@@ -14,6 +14,9 @@ import * as Effect from "effect/Effect"
  * - `beforeEffect`: the lease was checked; the handler is next.
  * - `afterEffect`: the handler has answered; nothing of it is stored.
  * - `afterRecord`: of an operation with `recordFirst`, the outcome is recorded; nothing of the step is.
+ * - `beforeCall`: that a paid call begins is durable; it is next.
+ * - `afterCall`: the call has ended; what it has cost is not stored.
+ * - `afterUsage`: what the call has cost is stored; nothing of the step is.
  * - `afterGate`: the output has passed its schema; nothing of it is stored.
  * - `beforeCommit`, `afterCommit`: around the commit of a step, a failed attempt or the end of the run.
  * - `beforeFlush`, `afterFlush`: around the write of what was accepted, of whatever runs (\`runId\` is one of them).
@@ -29,6 +32,9 @@ export const faultPoints = [
   "beforeEffect",
   "afterEffect",
   "afterRecord",
+  "beforeCall",
+  "afterCall",
+  "afterUsage",
   "afterGate",
   "beforeCommit",
   "afterCommit",

@@ -33,8 +33,8 @@ export interface ListOptions {
  * A run in a list.
  *
  * *Shape.* `step`: the path that was committed or tried last. `pausedAt`: since when it is paused, null if it is not. `wakeAt`: when
- * it goes on by itself, null where it does not. `parent`: the run, and the path in it, that this one is a child of. `failure`,
- * `parked`: why it failed, or waits for a person. `unreadable`: set where that could not be read; the rest is as it stands.
+ * it goes on by itself, null where it does not. `parent`: the run, and the path in it, that this one is a child of. `interruptions`:
+ * how often a crash, or a stop in the middle, took it from its worker. `failure`, `parked`: why it failed, or waits for a person. `unreadable`: set where that could not be read; the rest is as it stands.
  *
  * @category models
  * @since 0.1.0
@@ -50,6 +50,7 @@ export interface RunSummary {
   readonly parked: ParkRecord | null
   readonly unreadable: StoreError | null
   readonly priority: number
+  readonly interruptions: number
   readonly parent: { readonly runId: string; readonly step: string } | null
   /** The run that it is a fork of. */
   readonly forkedFrom: string | null
@@ -80,6 +81,7 @@ const summaryOf = (run: ListedRecord): RunSummary => {
     parked: why.parked,
     unreadable: Either.isLeft(run.why) ? run.why.left : null,
     priority: run.priority,
+    interruptions: run.interruptions,
     parent: run.parentRunId === null ? null : { runId: run.parentRunId, step: run.parentPath ?? "" },
     forkedFrom: run.forkedFrom,
     pausedAt: dateOf(run.pausedAt),

@@ -1,9 +1,10 @@
 /** What a person says of something that a run shows them. */
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { AnyWorkflow } from "../builder/Workflow.js"
 import type { ReviewNode } from "../dsl/Definition.js"
 import { isUnparsedText, isUnvalidated } from "../dsl/Output.js"
-import { codecOf } from "../model/Codec.js"
+import { codecOf, type Gated } from "../model/Codec.js"
 import { DecisionRefused, InvalidValue, RunConflict, RunNotFound } from "../model/Errors.js"
 import { checkId, defaultNamespace } from "../model/Ids.js"
 import type { WaitRecord } from "../model/Records.js"
@@ -48,17 +49,61 @@ const gated = (node: ReviewNode, step: string, given: unknown) => {
   return Effect.fail(new InvalidValue({ place, field: "", reason: "SchemaMismatch", problem }))
 }
 
+const isPlain = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && [Object.prototype, null].includes(Object.getPrototypeOf(value))
+
+/**
+ * Where what was given and what the schema makes of it have other fields: one that the schema does not know would be left out, and
+ * one that it fills in by itself was decided by nobody (field case P087).
+ */
+const otherFields = (given: unknown, kept: unknown, field = ""): InvalidValue["field"] | null => {
+  if (Array.isArray(given) && Array.isArray(kept)) {
+    for (const [index, item] of given.entries()) {
+      const other = otherFields(item, kept[index], `${field}[${index}]`)
+      if (other !== null) return other
+    }
+    return null
+  }
+  if (!isPlain(given) || !isPlain(kept)) return null
+  const [left, right] = [given, kept].map((each) => Object.keys(each).filter((key) => each[key] !== undefined))
+  const only = left!.find((key) => !right!.includes(key)) ?? right!.find((key) => !left!.includes(key))
+  if (only !== undefined) return `${field}.${only}`
+  for (const key of left!) {
+    const other = otherFields(given[key], kept[key], `${field}.${key}`)
+    if (other !== null) return other
+  }
+  return null
+}
+
+/** Standard Schemas say themselves how strict they are. */
+const exactly = (node: ReviewNode, step: string, given: unknown, decision: Gated<unknown>) => {
+  if (!Schema.isSchema(node.decision)) return Effect.succeed(decision)
+  const isRaw = isUnvalidated(given)
+  const kept: unknown = isRaw ? JSON.parse(decision.text ?? "null") : decision.value
+  const field = otherFields(isRaw ? given.raw : given, kept)
+  if (field === null) return Effect.succeed(decision)
+  const problem =
+    "a decision has the fields of its schema, neither more nor fewer: nothing is left out of it, or filled in"
+  return Effect.fail(new InvalidValue({ place: `decision on '${step}'`, field, reason: "SchemaMismatch", problem }))
+}
+
 /** The decision as it is stored: checked by the review's schema before anybody can act on it. */
 const decisionText = (node: ReviewNode, step: string, said: ReviewDecision): Effect.Effect<string, InvalidValue> =>
   Effect.gen(function* () {
     const place = `decision on '${step}'`
     const wrong = (field: string, problem: string) =>
       new InvalidValue({ place, field, reason: "SchemaMismatch", problem })
+    // Callers without types may give anything, and what is none must not pass for a decision (field case P087).
+    if (typeof said !== "object" || said === null) return yield* wrong("", "expected { by, approve } or { by, reject }")
+    const unknown = Object.keys(said).find((key) => !["by", "approve", "reject"].includes(key))
+    if (unknown !== undefined) return yield* wrong(`.${unknown}`, "expected { by, approve } or { by, reject }")
     const { by } = said
     if (typeof by !== "string" || by === "") return yield* wrong(".by", "say who decides")
     if ("approve" in said && "reject" in said) return yield* wrong("", "it approves and rejects at once")
     if ("approve" in said) {
-      const { text } = yield* gated(node, step, said.approve)
+      const { text } = yield* Effect.flatMap(gated(node, step, said.approve), (decision) =>
+        exactly(node, step, said.approve, decision),
+      )
       return `{"outcome":"approved","by":${JSON.stringify(by)}${text === null ? "" : `,"decision":${text}`}}`
     }
     const reason: unknown = (said as { readonly reject?: unknown }).reject

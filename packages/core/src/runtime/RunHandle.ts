@@ -20,9 +20,11 @@ import { type CheckpointStoreService } from "../store/CheckpointStore.js"
 import { ended } from "../store/LocalSignals.js"
 import type { EventsOptions, RunEvent } from "./Events.js"
 import { pullOf } from "./internal/history.js"
-import { iterable, type Pull } from "./internal/pulling.js"
+import { liveSource } from "./internal/liveReading.js"
+import { iterable, releasing, type Pull } from "./internal/pulling.js"
 import { failureOf, outputOf } from "./internal/runEnd.js"
 import { untilOver } from "./internal/waiting.js"
+import type { LiveEvent } from "./LiveOutput.js"
 
 /**
  * Whose events are read, and from where.
@@ -97,6 +99,17 @@ export interface RunHandle<W extends AnyWorkflow> {
    * *Laws.* W2: of what is durable alone. D38: none is missed and none comes twice, whoever was killed meanwhile.
    */
   readonly events: (options?: EventsOptions) => AsyncIterable<RunEvent<W>>
+  /**
+   * What the run's steps emit while they run (`Live.emit`, `context.emit`), up to the end of the run: what a running attempt has
+   * emitted so far first. For `for await`, or for `Stream.fromAsyncIterable`.
+   *
+   * *Shape.* Nothing of it is durable, and it is of this process alone: where the worker lives in another one, or uses another
+   * store object, there is nothing to hear. It goes on while the run waits or is parked: read it beside `result`, or stop. A step that is replayed emits nothing. Each iteration begins anew; who stops early
+   * calls `return`, as `for await` does.
+   *
+   * *Errors.* Thrown: `StoreError`, `RunNotFound`.
+   */
+  readonly live: () => AsyncIterable<LiveEvent>
 }
 
 const endOf = (definition: Definition, run: RunOutcome): Option.Option<Exit.Exit<any, any>> => {
@@ -152,12 +165,16 @@ export const handleOf = (
       ? Effect.map(store.findRun(namespace, runId), ({ seq }) => seq)
       : Effect.succeed(underWay.acceptedSeq)
   }),
-  durableSeq: Effect.map(store.findRun(namespace, runId), ({ seq }) => seq),
-  poll: Effect.map(store.findRun(namespace, runId), (run) => ({
-    status: run.status,
-    cursor: run.cursor,
-    result: endOf(workflow.definition, run),
-  })),
+  // Made when they are asked for: of a thousand handles that are held, few ever look.
+  durableSeq: Effect.suspend(() => Effect.map(store.findRun(namespace, runId), ({ seq }) => seq)),
+  poll: Effect.suspend(() =>
+    Effect.map(store.findRun(namespace, runId), (run) => ({
+      status: run.status,
+      cursor: run.cursor,
+      result: endOf(workflow.definition, run),
+    })),
+  ),
   events: (options = {}) =>
     iterable(() => pulled(store, workflow, { namespace, runId }, options), Runtime.runFork(runtime)),
+  live: () => releasing(liveSource(Effect.succeed({ store, run: { namespace, runId } })), Runtime.runFork(runtime)),
 })

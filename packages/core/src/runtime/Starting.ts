@@ -14,6 +14,7 @@ import { runnable } from "../store/LocalSignals.js"
 import type { RunEvent } from "./Events.js"
 import { timeOf, wrong } from "./internal/asked.js"
 import { checkPriority, flowOf } from "./internal/flowOf.js"
+import { liveSource } from "./internal/liveReading.js"
 import { type Pull } from "./internal/pulling.js"
 import { forkRun, retryRun, type ForkOptions, type RunOptions } from "./Lifecycle.js"
 import { handleOf, pulled, type RunEventsOptions, type RunHandle } from "./RunHandle.js"
@@ -136,7 +137,14 @@ export const attach = <W extends AnyWorkflow>(
 export const events = <W extends AnyWorkflow>(workflow: W, options: RunEventsOptions) =>
   Effect.map(attach(workflow, options), (handle) => handle.events(options))
 
-/** The same, attached when somebody asks for the first event. */
+export const live = <W extends AnyWorkflow>(workflow: W, options: RunOptions) =>
+  Effect.map(attach(workflow, options), (handle) => handle.live())
+
+/** Live output, attached when somebody asks for the first of it. */
+export const attachedLive = (workflow: AnyWorkflow, options: RunOptions) =>
+  liveSource(Effect.map(Effect.zip(CheckpointStore, attach(workflow, options)), ([store, run]) => ({ store, run })))
+
+/** Events, attached when somebody asks for the first of them. */
 export const attachedPull = (workflow: AnyWorkflow, options: RunEventsOptions) => {
   type Attached = Effect.Effect.Error<ReturnType<typeof attach>> | Effect.Effect.Error<ReturnType<typeof pulled>>
   let pull: Pull<RunEvent<any>, Attached, CheckpointStore> | null = null

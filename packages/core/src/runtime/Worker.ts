@@ -13,6 +13,7 @@ import { randomUUID } from "node:crypto"
 import type { AnyWorkflow, needsOfWorkflow } from "../builder/Workflow.js"
 import type { CompileError, InvalidId, StoreError } from "../model/Errors.js"
 import type { Durability } from "../dsl/Definition.js"
+import type { Prices } from "../model/Usage.js"
 import { CheckpointStore, type CheckpointStoreService, type Commit } from "../store/CheckpointStore.js"
 import { runnable, scheduled, type Listener } from "../store/LocalSignals.js"
 import { Faults, type FaultsService } from "./Faults.js"
@@ -31,6 +32,7 @@ import {
 } from "./internal/ownership.js"
 import { makeDueTimes, makePace } from "./internal/pace.js"
 import { keepScheduling } from "./internal/scheduling.js"
+import { keepSweeping } from "./internal/sweeping.js"
 import { compiled, settings, type Settings } from "./internal/settings.js"
 import { keepBeating, makeWorkerLease, type WorkerLease } from "./internal/workerLease.js"
 import { WriteBehind } from "./WriteBehind.js"
@@ -51,7 +53,10 @@ import { WriteBehind } from "./WriteBehind.js"
  * what may be accepted and not yet durable; past either, steps wait for the store. `local`: a directory on a disk of this
  * host, for all workers of it: with it, whoever is started after a killed worker takes its runs over at once, and `log`
  * keeps what was accepted until the store has it: `synced` to the disk (the default), `written` to the system's memory
- * (it survives the process, not the host), or `off`.
+ * (it survives the process, not the host), or `off`. `keepRejected`: for how long the raw outputs that schemas have refused are kept (30 days;
+ * `Duration.infinity` for ever), those of runs in review aside; a worker looks once a day. `prices`: what models cost, for the usage that steps report; a model that
+ * is not there has no price, and what it costs is unknown. `budget.day`: what all runs of the namespace may spend on one day (UTC),
+ * in micro-dollars (`Usage.dollars(50)`), in the eyes of this worker (see `Budget`).
  *
  * @category options
  * @since 0.1.0
@@ -70,6 +75,9 @@ export interface WorkerOptions<Ws extends ReadonlyArray<AnyWorkflow>> {
   readonly local?: { readonly directory: string; readonly log?: "synced" | "written" | "off" }
   readonly maxPendingCommits?: number
   readonly maxPendingBytes?: number
+  readonly keepRejected?: Duration.DurationInput
+  readonly prices?: Prices
+  readonly budget?: { readonly day: number }
 }
 
 /**
@@ -206,6 +214,10 @@ const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>
       lease,
       runtime: yield* Effect.runtime<never>(),
       runnables,
+      budgets: {
+        day: made.budget?.day ?? null,
+        of: ({ version, workflow }) => runnables.get(JSON.stringify([workflow, version]))?.workflow.definition.budget,
+      },
       env: {
         buffer,
         context,
@@ -239,12 +251,14 @@ const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>
     )
     const claiming = yield* Effect.forkDaemon(keepClaiming(core, wake))
     const scheduling = yield* Effect.forkDaemon(keepScheduling(core, yield* store.signals.listen(scheduled)))
+    const sweeping = yield* Effect.forkDaemon(keepSweeping(core))
     yield* Effect.addFinalizer(() =>
       // Heartbeats go on while steps drain: what they do must stay ours until it is released.
       Effect.suspend(() => {
         core.draining = true
         return Fiber.interruptFork(claiming).pipe(
           Effect.zipRight(Fiber.interruptFork(scheduling)),
+          Effect.zipRight(Fiber.interruptFork(sweeping)),
           // A claim, or a firing, that is under way is waited for, unless the store has stopped answering.
           Effect.zipRight(
             Fiber.awaitAll([claiming, scheduling]).pipe(Effect.interruptible, Effect.timeoutOption(answerMs)),

@@ -204,7 +204,16 @@ const controlCall: fc.Arbitrary<Call> = fc
     }
   })
 const call: fc.Arbitrary<Call> = fc.oneof(plainCall, controlCall)
-const options = fc.oneof(fc.record({ version: junk, input: schema, failure: schema }, { requiredKeys: [] }), junk)
+const compact = fc.oneof(fc.record({ effects, run, retry, timeout: junk }, { requiredKeys: [] }), run)
+const window = fc.oneof(
+  fc.constant(undefined),
+  fc.record({ schema, initial: junk, maxBytes: fc.oneof(fc.constant(9), junk), compact }, { requiredKeys: [] }),
+  junk,
+)
+const options = fc.oneof(
+  fc.record({ version: junk, input: schema, failure: schema, window }, { requiredKeys: [] }),
+  junk,
+)
 
 const hold = (workflow: { readonly plan: Either.Either<Plan, unknown>; readonly diagnostics: ReadonlyArray<any> }) => {
   if (Either.isRight(workflow.plan)) {
@@ -289,6 +298,14 @@ describe("compile() on garbage", () => {
         flow.fail("a", part).compile(),
         flow.perform("a", part, { payload: () => 1 }).compile(),
         flow.output(part, () => 1).compile(),
+        ...[
+          part,
+          { schema: part },
+          { schema: Schema.String, maxBytes: part },
+          { schema: Schema.String, compact: part },
+          { schema: Schema.String, compact: { effects: part, run: () => "" } },
+          { schema: Schema.String, compact: { effects: [], run: () => "", retry: part } },
+        ].map((window) => (Workflow as any).make("w", { version: 1, input: Schema.Void, window }).compile()),
       ]
       for (const workflow of workflows) {
         expect(Either.isLeft(workflow.plan)).toBe(true)

@@ -8,7 +8,10 @@ import { errorOf, resumeOn, test } from "./support/paying.js"
 import { Book, order, row, world } from "./support/trips.js"
 
 // What a step with this policy does not pass by, or not as a step.
-const elsewhere = new Set<FaultPoint>(["afterClaim", "beforeBeat", "afterRecord", "beforeFlush", "afterFlush"])
+const elsewhere = new Set<FaultPoint>([
+  ...(["afterClaim", "beforeBeat", "afterRecord", "beforeFlush", "afterFlush"] as const),
+  ...(["beforeCall", "afterCall", "afterUsage"] as const),
+])
 const points = faultPoints.filter((each) => !elsewhere.has(each))
 
 /** Where a cancel at a point of 'hotel' finds it booked for certain, or not to be booked any more. */

@@ -59,7 +59,10 @@ describe("compensation", () => {
     }))
 
   // What a step with this policy does not pass by.
-  const elsewhere = new Set<FaultPoint>(["afterClaim", "beforeBeat", "afterRecord", "beforeFlush", "afterFlush"])
+  const elsewhere = new Set<FaultPoint>([
+    ...(["afterClaim", "beforeBeat", "afterRecord", "beforeFlush", "afterFlush"] as const),
+    ...(["beforeCall", "afterCall", "afterUsage"] as const),
+  ])
   for (const point of faultPoints.filter((each) => !elsewhere.has(each))) {
     for (const step of ["car/compensate", "hotel/compensate"]) {
       test(`goes on after a crash at ${point} of ${step}, and takes nothing back twice`, (bench) =>

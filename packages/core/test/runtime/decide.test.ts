@@ -118,6 +118,8 @@ const records = (of: {
     waits: of.waits === undefined ? new Map() : of.waits,
     failing: new Map(),
     undo: [],
+    reused: new Set(),
+    window: null,
   }
 }
 

@@ -203,6 +203,55 @@ describe("a fork", () => {
       expect(yield* handle.result).toBe(21)
     }))
 
+  test("reads what it goes on with at the steps that have it, and at no other", (bench) =>
+    Effect.gen(function* () {
+      const keys: Array<string> = []
+      const needs = Book.toLayer(({ what }, { idempotencyKey }) => {
+        keys.push(idempotencyKey)
+        return Effect.succeed({ id: `${what} ${keys.length}` })
+      }) as Layer.Layer<any>
+      const payload = ({ state }: any) => ({ what: `room ${state}` })
+      const built = flow()
+        .step("what", { effects: [], output: Schema.String }, () => "room")
+        .loop(
+          "days",
+          { state: Schema.Int, initial: () => 0, maxIterations: 10, onLimit: "stop" },
+          (turn: any) =>
+            turn
+              .step("look", { effects: [], output: Schema.Int }, ({ state }: any) => state)
+              .perform("book", Book, { payload })
+              .step("note", { effects: [], output: Schema.String }, ({ results }: any) => results.book.id),
+          ({ state }: any) => ({ done: false, state: state + 1 }),
+        )
+      const workflow = done(
+        Array.from({ length: 20 }).reduce(
+          (flow: any, _, n) => flow.step(`after ${n}`, { effects: [], output: Schema.Int }, () => n),
+          built,
+        ),
+      )
+      const calls: Array<string> = []
+      const store = intercepted(bench.store, (method) => Effect.sync(() => void calls.push(method)))
+      yield* startWorker(store, { workflows: [workflow] }, needs)
+      yield* (yield* start(bench, workflow)).result
+      expect(keys).toHaveLength(10)
+      calls.length = 0
+      const forked = yield* fork(bench, workflow, { step: "days[4]/look", effects: "reuse" })
+      yield* forked.result
+      expect(keys).toHaveLength(10)
+      const reads = (method: string) => calls.filter((call) => call === method).length
+      // Where it begins, and the six turns whose bookings it goes on with.
+      expect([reads("loadPerformed"), reads("loadOpen")]).toEqual([1, 7])
+      const rows = yield* bench.driver.loadSteps({
+        ...{ namespace: "default", runId: "f", scopes: ["days[9]"] },
+        ...{ newestFirst: false, after: null, limit: null, withResults: true },
+      })
+      expect(rows.map(({ path, result }) => [path, result])).toEqual([
+        ["days[9]/look", "9"],
+        ["days[9]/book", '{"id":"room 9 10"}'],
+        ["days[9]/note", '"room 9 10"'],
+      ])
+    }))
+
   test("whose asker dies before or after it is there, is there once when asked for again", (bench) =>
     Effect.gen(function* () {
       const { counts, needs, workflow } = world()

@@ -118,3 +118,33 @@ describe("an output that its schema refuses", () => {
       expect(prompts).toMatchObject([null, { raw: { cents: "no" } }])
     }))
 })
+
+describe("rejected outputs", () => {
+  const left = (bench: Bench, keepRejected: any) =>
+    Effect.gen(function* () {
+      const { workflow } = asking([{ cents: "12" }, { cents: 7 }], { retries: 1, then: "fail" })
+      yield* startWorker(bench.store, { workflows: [workflow], keepRejected, pollInterval: "10 minutes" })
+      const handle = yield* Effect.provide(Cairn.start(workflow, null, { runId: "r" }), storeLayer(bench.store))
+      yield* handle.result
+      yield* Effect.sleep("2 hours")
+      return yield* attempts(bench)
+    })
+
+  for (const keepRejected of ["1 day", undefined, Number.POSITIVE_INFINITY]) {
+    test(`are kept where the worker says so: ${String(keepRejected)}`, (bench) =>
+      Effect.gen(function* () {
+        expect(yield* left(bench, keepRejected)).toEqual([["rejected", '{"cents":"12"}']])
+      }))
+  }
+
+  test("are taken away when that time is over, and their attempts are not", (bench) =>
+    Effect.gen(function* () {
+      expect(yield* left(bench, "30 minutes")).toEqual([["rejected", null]])
+    }))
+
+  test("are not kept for a time that is none", (bench) =>
+    Effect.gen(function* () {
+      const exit = yield* Effect.exit(startWorker(bench.store, { workflows: [], keepRejected: "soon" as never }))
+      expect(exit).toMatchObject({ cause: { error: { _tag: "CompileError" } } })
+    }))
+})

@@ -1,6 +1,7 @@
 /** Events on their way to a browser: frames that a client can come back to, and iterators that let go at once. */
-import { describe, expect, it } from "vitest"
-import { Events, type RunEvent } from "../../src/index.js"
+import { Duration } from "effect"
+import { afterEach, describe, expect, it, vi } from "vitest"
+import { Events, type LiveEvent, type RunEvent } from "../../src/index.js"
 
 const at = { at: new Date(0) }
 const step = { _tag: "StepCompleted", kind: "step", unreadable: null, attempts: 1, durationMs: 2 } as const
@@ -94,6 +95,84 @@ describe("frames of Server-Sent Events", () => {
       throw new Error("the store is away")
     }
     await expect(framesOf(failing())).rejects.toThrow("the store is away")
+  })
+})
+
+describe("frames of live output", () => {
+  it("hold what was emitted as JSON, and no id to come back to", async () => {
+    const live: ReadonlyArray<LiveEvent> = [
+      { _tag: "Began", path: "tell", attempt: 1 },
+      { _tag: "Chunk", path: "tell", attempt: 1, index: 0, chunk: "two\nlines \u2028\ud800" },
+      { _tag: "Skipped", count: 3 },
+      { _tag: "Committed", path: "tell", attempt: 1, seq: 4 },
+    ]
+    async function* emitted() {
+      yield* live
+    }
+    const frames: Array<string> = []
+    for await (const frame of Events.toServerSentEvents(emitted())) frames.push(frame)
+    const seen = received(frames.join(""))
+    expect(seen.map(({ type }) => type)).toEqual(["Began", "Chunk", "Skipped", "Committed"])
+    expect(seen.map(({ data }) => data)).toEqual(live)
+    expect(seen.every(({ lastEventId }) => lastEventId === "")).toBe(true)
+  })
+})
+
+describe("a connection on which nothing comes", () => {
+  afterEach(() => void vi.useRealTimers())
+
+  /** Events one by one, as the test gives them. */
+  const slow = () => {
+    const given: Array<(result: IteratorResult<RunEvent> | Error) => void> = []
+    const iterable: AsyncIterable<RunEvent> = {
+      [Symbol.asyncIterator]: () => ({
+        next: () =>
+          new Promise((resolve, reject) =>
+            given.push((result) => (result instanceof Error ? reject(result) : resolve(result))),
+          ),
+      }),
+    }
+    return { iterable, give: (result: IteratorResult<RunEvent> | Error) => given.shift()!(result), asked: given }
+  }
+
+  it("is kept alive by comments, and no event is lost or asked for twice meanwhile", async () => {
+    vi.useFakeTimers()
+    const { asked, give, iterable } = slow()
+    const frames = Events.toServerSentEvents(iterable, { keepAlive: "10 seconds" })[Symbol.asyncIterator]()
+    for (let n = 0; n < 3; n++) {
+      const comment = frames.next()
+      await vi.advanceTimersByTimeAsync(10_000)
+      expect(await comment).toEqual({ done: false, value: ": keep-alive\n\n" })
+    }
+    expect(asked).toHaveLength(1)
+    // Two questions at once get two answers.
+    const [first, second] = [frames.next(), frames.next()]
+    give({ done: false, value: events[2]! })
+    expect((await first).value).toContain('"path":"b"')
+    await vi.advanceTimersByTimeAsync(0)
+    give({ done: false, value: events[3]! })
+    expect((await second).value).toContain("event: Finished")
+    const late = frames.next()
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect((await late).value).toBe(": keep-alive\n\n")
+    give(new Error("the store is away"))
+    await expect(frames.next()).rejects.toThrow("the store is away")
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it("is told so each 15 seconds, unless somebody says never", async () => {
+    vi.useFakeTimers()
+    const usual = Events.toServerSentEvents(slow().iterable)[Symbol.asyncIterator]().next()
+    await vi.advanceTimersByTimeAsync(15_000)
+    expect((await usual).value).toBe(": keep-alive\n\n")
+    let isAnswered = false
+    const { give, iterable } = slow()
+    const never = Events.toServerSentEvents(iterable, { keepAlive: Duration.infinity })[Symbol.asyncIterator]().next()
+    void never.then(() => (isAnswered = true))
+    await vi.advanceTimersByTimeAsync(86_400_000)
+    expect([isAnswered, vi.getTimerCount()]).toEqual([false, 0])
+    give({ done: true, value: undefined })
+    expect(await never).toEqual({ done: true, value: undefined })
   })
 })
 

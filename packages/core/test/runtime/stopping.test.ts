@@ -48,6 +48,57 @@ describe("a worker that stops", () => {
       expect([run.status, run.leaseOwner, run.recoveries]).toEqual(["pending", null, 0])
     }))
 
+  /** Most turns of a loop that has no step in it. */
+  const most = 20_000
+
+  /** A worker that stops as soon as such a loop, beside other arms, has come under way; with the turns that it took. */
+  const stopsTurning = (bench: Bench, beside: Record<string, (arm: any) => any>) =>
+    Effect.gen(function* () {
+      const isTurning = yield* Deferred.make<void>()
+      let turns = 0
+      const steers = (arm: any) =>
+        // What goes on side by side has begun by the time it turns.
+        arm
+          .step("begin", { effects: [], output: Schema.Null }, () => null)
+          .loop(
+            "turns",
+            { state: Schema.Int, initial: () => 0, maxIterations: most, onLimit: "stop" },
+            (body: any) => body,
+            () => {
+              turns += 1
+              if (turns === 50) Deferred.unsafeDone(isTurning, Effect.void)
+              return { done: false, state: turns }
+            },
+          )
+      const workflow: any = make("turning")
+        .parallel("both", { steers, ...beside })
+        .compile()
+      const scope = yield* Scope.make()
+      yield* Scope.extend(startWorker(bench.store, { workflows: [workflow] }), scope)
+      yield* start(bench, workflow, "r")
+      yield* Deferred.await(isTurning)
+      yield* Scope.close(scope, Exit.void)
+      const { run, steps } = (yield* bench.driver.load("default", "r"))!
+      return { turns, status: run.status, steps: steps.map(({ path }) => path) }
+    })
+
+  test("leaves a run that only steers where it has come to", (bench) =>
+    Effect.gen(function* () {
+      const left = yield* stopsTurning(bench, {})
+      expect(left.turns).toBeLessThan(most)
+      expect([left.status, left.steps]).toEqual(["pending", ["both:steers/begin"]])
+    }))
+
+  test("steers no further beside a step that comes to its end", (bench) =>
+    Effect.gen(function* () {
+      const left = yield* stopsTurning(bench, {
+        steps: (arm: any) =>
+          arm.step("step", { effects: [], output: Schema.Null }, () => Effect.as(Effect.sleep("5 seconds"), null)),
+      })
+      expect(left.turns).toBeLessThan(most)
+      expect([left.status, left.steps]).toEqual(["pending", ["both:steers/begin", "both:steps/step"]])
+    }))
+
   test("interrupts a step that takes longer than it may wait, and gives its run back", (bench) =>
     Effect.gen(function* () {
       const log: Array<string> = []

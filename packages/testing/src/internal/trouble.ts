@@ -31,7 +31,7 @@ export const troubleWords: Readonly<Record<Trouble, string>> = {
 }
 
 /** A store call whose acknowledgement may be lost. */
-export type LossyCall = "claim" | "commit" | "beat" | "recordOutcome" | "createRun" | "expireWait"
+export type LossyCall = "claim" | "commit" | "beat" | "recordOutcome" | "createChild" | "expireWait"
 
 /** The store call whose acknowledgement is lost, by the point that precedes or follows it. */
 const acknowledged: Partial<Record<Point, LossyCall>> = {
@@ -45,7 +45,7 @@ const acknowledged: Partial<Record<Point, LossyCall>> = {
 
 /** The call whose acknowledgement is lost at a point of a step; null where there is none. `policy` as in `troublesAt`. */
 export const lostAt = (point: Point, step: string, policy: string): LossyCall | null => {
-  if (point === "beforeEffect") return policy === "child" ? "createRun" : null
+  if (point === "beforeEffect") return policy === "child" ? "createChild" : null
   if (point === "storeCall") return step === "expireWait" ? "expireWait" : null
   return point === "afterEffect" && policy === "child" ? null : (acknowledged[point] ?? null)
 }

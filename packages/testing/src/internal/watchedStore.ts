@@ -54,6 +54,10 @@ export const watched = (store: CheckpointStoreService, logs: RunLogs): Checkpoin
     // Whoever creates it may be interrupted before it hears of that.
     createRun: (run) =>
       Effect.uninterruptible(Effect.tap(store.createRun(run), (made) => Effect.sync(() => logs.started(made.run)))),
+    createChild: (child, parent) =>
+      Effect.uninterruptible(
+        Effect.tap(store.createChild(child, parent), (made) => Effect.sync(() => logs.started(made.run))),
+      ),
     load: (...args) => Effect.tap(store.load(...args), (state) => Effect.sync(() => logs.of(args[1])?.read(state))),
     loadOpen: (...args) =>
       Effect.tap(store.loadOpen(...args), ({ effects }) =>

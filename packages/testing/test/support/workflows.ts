@@ -1,5 +1,5 @@
 /** Workflows that are explored in several tests. */
-import { Effects, OnUnknown, Operation, Workflow } from "@cairn/core"
+import { Effects, OnUnknown, Operation, Usage, Workflow } from "@cairn/core"
 import { Context, Effect, Layer, Schema } from "effect"
 
 export class Declined extends Schema.TaggedError<Declined>()("Declined", { code: Schema.String }) {}
@@ -31,7 +31,9 @@ export class Model extends Context.Tag("test/Model")<
   Model,
   { readonly ask: (text: string) => Effect.Effect<number> }
 >() {}
-export const model = Layer.succeed(Model, { ask: (text) => Effect.succeed(text.length * 100) })
+export const model = Layer.succeed(Model, {
+  ask: (text) => Usage.call({ model: "small", usage: () => ({ microDollars: 5 }) }, Effect.succeed(text.length * 100)),
+})
 
 /** A read, an operation in its own form, an operation inside a step, and a step without effects. */
 export const invoice = Workflow.make("invoice", { version: 1, input: Schema.String })

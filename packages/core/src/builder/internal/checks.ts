@@ -16,15 +16,18 @@ import type {
   fragmentNeedsFailure,
   fragmentNeedsInput,
   fragmentNeedsResults,
+  fragmentNeedsWindow,
   manyEffects,
   nameNotLiteral,
   nameTaken,
   readsAndPerforms,
   severalPerformed,
+  undeclaredData,
   undeclaredOperation,
   undeclaredService,
   untypedRequirements,
 } from "../../model/DiagnosticCode.js"
+import type { AnyDataVersion, DataVersion, ReadsData } from "../../dsl/DataVersion.js"
 import type { AnyEffect, Local, Read, StepSqlClient, Transaction } from "../../dsl/Effects.js"
 import type { StoreWithTransactions } from "../../model/StoreWithTransactions.js"
 import type { AnyOperation, Performs } from "../../dsl/Operation.js"
@@ -56,6 +59,11 @@ type join<Names extends ReadonlyArray<string>> = Names extends readonly [infer H
     ? `${Head} + ${join<Tail>}`
     : ""
 
+/** Data with a version that may not be read beside what a step does: in the transaction it is, where it stands in the store. */
+type notBeside<F> = [Extract<F, Transaction>] extends [never]
+  ? AnyDataVersion
+  : DataVersion<any, any, any, any, any, "outside">
+
 export type checkEffects<Step extends string, Fx extends ReadonlyArray<AnyEffect>> = number extends Fx["length"]
   ? readonly [effectsNotLiteral<Step>]
   : exclusiveNames<Fx>["length"] extends 0
@@ -63,7 +71,7 @@ export type checkEffects<Step extends string, Fx extends ReadonlyArray<AnyEffect
     : exclusiveNames<Fx>["length"] extends 1
       ? isUnion<Extract<Fx[number], Exclusive>> extends true
         ? choiceOfOperations<Step>
-        : Extract<Fx[number], Read<any>> extends never
+        : [Extract<Fx[number], Read<any> | notBeside<Fx[number]>>] extends [never]
           ? unknown
           : readsAndPerforms<Step, join<exclusiveNames<Fx>>>
       : manyEffects<Step, exclusiveNames<Fx>["length"] & number, join<exclusiveNames<Fx>>>
@@ -81,12 +89,20 @@ export type declared<F> = F extends AnyOperation
       ? Id
       : F extends Transaction
         ? StoreWithTransactions
-        : never
+        : F extends DataVersion<any, any, any, any, infer R, any>
+          ? R
+          : never
 
-/** What a step is given that no worker has to provide: the client of its transaction. */
-export type given<F> = F extends Transaction ? StepSqlClient : never
+/** What a step is given that no worker has to provide: the client of its transaction, and what notes the data that it reads. */
+export type given<F> = F extends Transaction
+  ? StepSqlClient
+  : F extends DataVersion<infer Name, any, any, any, any, any>
+    ? ReadsData<Name>
+    : never
 
 type operationName<R> = R extends Performs<infer Name> ? Name : never
+
+type dataName<R> = R extends ReadsData<infer Name> ? Name : never
 
 type undeclared<Fx extends ReadonlyArray<AnyEffect>, R> = Exclude<
   R,
@@ -100,7 +116,9 @@ export type checkRun<Step extends string, Fx extends ReadonlyArray<AnyEffect>, R
     : isUnion<operationName<R>> extends true
       ? severalPerformed<Step>
       : [operationName<undeclared<Fx, R>>] extends [never]
-        ? { readonly error: undeclaredService<Step>; readonly service: undeclared<Fx, R> }
+        ? [dataName<undeclared<Fx, R>>] extends [never]
+          ? { readonly error: undeclaredService<Step>; readonly service: undeclared<Fx, R> }
+          : undeclaredData<Step, dataName<undeclared<Fx, R>>>
         : undeclaredOperation<Step, operationName<undeclared<Fx, R>>>
 
 // ---- names -----------------------------------------------------------------------------------------------------
@@ -115,13 +133,16 @@ export type freshName<Name extends string, Taken> = string extends Name
 
 /**
  * `Has`: what the flow has so far. `Needs`: what the fragment asks for. `Added`: what it adds. `Declared`: the failures
- * that the workflow declares. `F`: those that the fragment may fail with.
+ * that the workflow declares. `F`: those that the fragment may fail with. `Window`: what the workflow's window gives to
+ * functions. `Asked`: what the fragment takes from there.
  */
-export type checkFragment<I, NI, Has, Needs, Added, Declared, F> = [I] extends [NI]
+export type checkFragment<I, NI, Has, Needs, Added, Declared, F, Window, Asked> = [I] extends [NI]
   ? [Has] extends [Needs]
     ? [keyof Added & keyof Has] extends [never]
       ? [F] extends [Declared]
-        ? unknown
+        ? [Window] extends [Asked]
+          ? unknown
+          : fragmentNeedsWindow
         : fragmentNeedsFailure
       : fragmentNameTaken<keyof Added & keyof Has & string>
     : fragmentNeedsResults<missingKeys<Has, Needs> & string>

@@ -5,6 +5,7 @@
 import * as Either from "effect/Either"
 import { compile } from "../../compiler/Compiler.js"
 import type { Definition, Node } from "../../dsl/Definition.js"
+import { windowDefinition } from "../../dsl/Window.js"
 import { flowMarker } from "../../model/Codec.js"
 import { notAFragment, type Diagnostic } from "../../model/DiagnosticCode.js"
 import type { Workflow } from "../Workflow.js"
@@ -97,6 +98,8 @@ export const emptyDefinition = (name: string, options: any): Definition => ({
   durability: options?.durability,
   limits: options?.limits,
   priority: options?.priority,
+  budget: options?.budget,
+  window: windowDefinition(options?.window),
   nodes: [],
   output: null,
 })

@@ -5,6 +5,7 @@ import type { AnyOperation, MemberOperation } from "../../dsl/Operation.js"
 import { compensationNode, compensationPath } from "../../dsl/internal/compensation.js"
 import { bodiesOf } from "../../dsl/internal/nested.js"
 import { outputCodec } from "../../dsl/internal/outputCodec.js"
+import type { WindowDefinition } from "../../dsl/Window.js"
 import { codecOf } from "../../model/Codec.js"
 import { escapeSegment, fingerprint } from "../../model/Ids.js"
 import { canonicalText } from "../../model/internal/json.js"
@@ -16,6 +17,7 @@ import {
   type PlanNode,
   type PlanOperation,
   type PlanStep,
+  type PlanWindow,
 } from "../../model/Plan.js"
 
 /** First delay of a retry, and where doubling ends, unless a step says otherwise. */
@@ -39,6 +41,7 @@ const compensation = (from: WorkNode, path: string): PlanStep | null => {
 
 const step = (from: WorkNode, path: string): PlanStep => {
   const declared = from.kind === "perform" ? [from.operation] : from.effects
+  const readsData = declared.some(({ kind }) => kind === "data")
   const { retry, timeout, onInvalid } = from.options
   const delayMs = retry?.delay === undefined ? defaultDelayMs : durationMs(retry.delay)
   return {
@@ -61,6 +64,7 @@ const step = (from: WorkNode, path: string): PlanStep => {
       maxDelayMs: retry?.maxDelay === undefined ? Math.max(defaultMaxDelayMs, delayMs) : durationMs(retry.maxDelay),
     },
     onInvalid: { retries: onInvalid?.retries ?? 0, then: onInvalid?.then ?? "fail" },
+    ...(readsData ? { onStale: from.options.onStale ?? "review" } : {}),
   }
 }
 
@@ -130,6 +134,13 @@ const nodesUnder = (nodes: ReadonlyArray<Node>, prefix: string): ReadonlyArray<P
 const sorted = (key: string, value: unknown): unknown =>
   key === "required" && Array.isArray(value) ? [...(value as ReadonlyArray<unknown>)].sort() : value
 
+const window = ({ compact, maxBytes, schema }: WindowDefinition): PlanWindow => ({
+  schema: codecOf(schema).jsonSchema(),
+  maxBytes,
+  // As that of a turn: the brackets hold which state it compacts.
+  compact: typeof compact === "function" || compact === null ? null : step(compact, ":window[]/compact"),
+})
+
 export const lower = (definition: Definition): Plan => {
   const plan = {
     format: planFormat,
@@ -138,6 +149,7 @@ export const lower = (definition: Definition): Plan => {
     input: codecOf(definition.input).jsonSchema(),
     output: definition.output === null ? null : codecOf(definition.output.schema).jsonSchema(),
     failure: definition.failure === null ? null : codecOf(definition.failure).jsonSchema(),
+    ...(definition.window === undefined ? {} : { window: window(definition.window) }),
     nodes: nodesUnder(definition.nodes, ""),
   } as const
   const text = JSON.stringify(plan)

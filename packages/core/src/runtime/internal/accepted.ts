@@ -12,6 +12,8 @@ import type { Attempt } from "./decide.js"
 import { committed, type Failure, type Turn } from "./leave.js"
 import { noOperation } from "./operationState.js"
 import type { RunSession } from "./session.js"
+import { compactedParts } from "./window.js"
+import { isCompaction } from "./windowStates.js"
 
 /** Under which name it is kept; no workflow waits for such a signal. */
 export const acceptedName = (step: string): string => `cairn/output/${step}`
@@ -38,7 +40,9 @@ export const takeAccepted = (session: RunSession, attempt: Attempt): Effect.Effe
     const value = outputCodec(session.node(path)).decode(text, `accepted output of step '${path}'`)
     if (Either.isLeft(value)) return yield* parkUnreadable(session, path, new Unreadable(path, value.left.message))
     const end = { _tag: "Passed", output: { value: value.right, text }, durationMs: 0 } as const
-    const parts = yield* successParts(session, attempt, end, noOperation())
+    const parts = isCompaction(path)
+      ? compactedParts(session, attempt, end)
+      : yield* successParts(session, attempt, end, noOperation())
     yield* committed(session, attempt, { ...parts, consumes: [{ signalId: given.signalId, path }] })
     yield* session.env.onProgress(0)
     return parts.run.status === "completed" ? ({ _tag: "Final" } as const) : null

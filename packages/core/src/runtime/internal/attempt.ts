@@ -10,7 +10,9 @@ import * as FiberRef from "effect/FiberRef"
 import * as Scope from "effect/Scope"
 import type { PerformNode, StepNode, WorkNode } from "../../dsl/Definition.js"
 import { CurrentStep, type CurrentStepService } from "../../dsl/internal/currentStep.js"
+import { Ledger } from "../../dsl/internal/ledger.js"
 import { Output } from "../../dsl/Output.js"
+import type { PaidCall, PaidPromise } from "../../dsl/Usage.js"
 import type { RejectedOutput } from "../../dsl/StepOptions.js"
 import type { Gated } from "../../model/Codec.js"
 import { performedNone } from "../../model/DiagnosticCode.js"
@@ -19,14 +21,18 @@ import type { EffectRecord } from "../../model/Records.js"
 import type { TransactionAccess } from "../../store/CheckpointDriver.js"
 import { fromReturned, lazySignal } from "./asynchrony.js"
 import { lookContext, stepContext, type ContextParts } from "./context.js"
+import { readIn } from "./dataReads.js"
 import type { Attempt } from "./decide.js"
 import { primary } from "./errorDetails.js"
 import { gate, rawText } from "./gate.js"
+import { emitterOf } from "./emitting.js"
 import { partsAt } from "./places.js"
 import { noOperation, performEnded, type OperationState, type Rejected, type Stop } from "./operationState.js"
+import { PaidCalls } from "./paid.js"
 import { performIn } from "./perform.js"
 import type { RunSession } from "./session.js"
 import { isTransaction, transactionTimeoutMs } from "./transactionLimits.js"
+import { windowIn } from "./window.js"
 
 /** How an attempt ended. What it knows of its operation stands in `operation`. */
 export type AttemptEnd =
@@ -52,19 +58,40 @@ const promised = <Args extends ReadonlyArray<any>>(
   act: (...args: Args) => Effect.Effect<unknown, unknown>,
   fibers: Array<Fiber.RuntimeFiber<any, any>>,
 ) =>
-  Effect.map(Effect.runtime<never>(), (runtime) => (...args: Args): Promise<unknown> => {
-    const fiber = Runtime.runFork(runtime)(act(...args))
-    fibers.push(fiber)
-    const promise = new Promise((settle, reject) => {
-      fiber.addObserver((exit) => {
-        if (Exit.isSuccess(exit)) settle(exit.value)
-        else reject(primary(exit.cause).error)
-      })
+  Effect.map(
+    Effect.runtime<never>(),
+    (runtime) =>
+      (...args: Args) =>
+        promiseOf(runtime, act(...args), fibers),
+  )
+
+const promiseOf = <A>(
+  runtime: Runtime.Runtime<never>,
+  effect: Effect.Effect<A, unknown>,
+  fibers: Array<Fiber.RuntimeFiber<any, any>>,
+): Promise<A> => {
+  const fiber = Runtime.runFork(runtime)(effect)
+  fibers.push(fiber)
+  const promise = new Promise<A>((settle, reject) => {
+    fiber.addObserver((exit) => {
+      if (Exit.isSuccess(exit)) settle(exit.value)
+      else reject(primary(exit.cause).error)
     })
-    // Who awaits it is told. For who does not, the attempt is: a rejection that nobody handles would end the process.
-    promise.catch(() => {})
-    return promise
   })
+  // Who awaits it is told. For who does not, the attempt is: a rejection that nobody handles would end the process.
+  promise.catch(() => {})
+  return promise
+}
+
+/** `Usage.call` in promise style. */
+const paidPromise =
+  ({ runtime }: RunSession, ledger: PaidCalls, fibers: Array<Fiber.RuntimeFiber<any, any>>): PaidPromise =>
+  (call, make) =>
+    promiseOf(
+      runtime,
+      ledger.paid(call as PaidCall, Effect.tryPromise({ try: make, catch: (thrown) => thrown })),
+      fibers,
+    )
 
 /**
  * Runs a step's function with the services that it may ask for. The fiber of a run is the loop's own: its services are
@@ -72,14 +99,16 @@ const promised = <Args extends ReadonlyArray<any>>(
  */
 const inServices = (
   session: RunSession,
-  perform: CurrentStepService["perform"],
+  step: CurrentStepService,
+  ledger: PaidCalls,
   access: TransactionAccess | null,
   scope: Scope.CloseableScope,
   run: Body,
 ): Body => {
   const services = new Map(session.env.context.unsafeMap)
   if (access !== null) for (const [key, service] of access.services.unsafeMap) services.set(key, service)
-  services.set(CurrentStep.key, { perform })
+  services.set(CurrentStep.key, step)
+  services.set(Ledger.key, ledger)
   services.set(Scope.Scope.key, scope)
   const context = Context.unsafeMake<never>(services)
   return access === null
@@ -108,13 +137,25 @@ const stepBody = (
     state.closed = true
     for (const fiber of fibers) fiber.unsafeInterruptAsFork(FiberId.none)
   })
-  const context = stepContext(contextParts(session, attempt, state), signal.get, () => lastRejected(attempt))
+  const read = readIn(session, attempt, state, access)
+  const emit = emitterOf(session, attempt, state)
+  const step: CurrentStepService = { perform, read, emit }
+  const ledger = new PaidCalls(session, attempt, state, access === null ? "step" : "transaction")
+  const parts = contextParts(session, attempt, state)
+  const context = stepContext(
+    parts,
+    signal.get,
+    () => lastRejected(attempt),
+    emit,
+    () => paidPromise(session, ledger, fibers),
+  )
+  if (session.env.definition.window !== undefined) windowIn(session, attempt, state, context, parts.onUnreadable)
   // One finalizer for all that a computation leaves: its signal, and what it has acquired.
   const provide = (computation: Body): Body =>
     Effect.flatMap(Scope.make(), (scope) =>
       Effect.zipRight(
         session.annotated(attempt),
-        Effect.onExit(inServices(session, perform, access, scope, computation), (exit) => {
+        Effect.onExit(inServices(session, step, ledger, access, scope, computation), (exit) => {
           if (Exit.isInterrupted(exit)) signal.abort()
           return Scope.close(scope, exit)
         }),
@@ -122,10 +163,12 @@ const stepBody = (
     )
   const run = fromReturned(() => node.run(context), signal, node.name, provide)
   const performs = attempt.node.operations.length > 0
-  if (!performs && access === null) return run
+  const readsData = attempt.node.onStale !== undefined
+  if (!performs && !readsData && access === null) return run
   return Effect.gen(function* () {
     if (performs)
       Object.defineProperty(context, "perform", { value: yield* promised(perform, fibers), enumerable: true })
+    if (readsData) Object.defineProperty(context, "read", { value: yield* promised(read, fibers), enumerable: true })
     if (access !== null) {
       const query = (text: string, parameters: ReadonlyArray<unknown> = []) => access.query(text, parameters)
       Object.defineProperty(context, "query", { value: yield* promised(query, fibers), enumerable: true })

@@ -9,25 +9,35 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Random from "effect/Random"
+import type { WindowChange } from "../../dsl/Window.js"
 import { effectOf } from "../../model/Plan.js"
 import type { AttemptRecord, FailureRecord, ParkRecord } from "../../model/Records.js"
 import type { Commit } from "../../store/CheckpointStore.js"
 import type { AttemptEnd } from "./attempt.js"
 import { lastOutput } from "./completion.js"
+import { dataRecord } from "./dataNotes.js"
 import type { Attempt } from "./decide.js"
 import { errorDetails, unwrapThrown } from "./errorDetails.js"
 import { fail, failureRecord } from "./failing.js"
 import { again, committed, leave, park, type Failure, type Turn } from "./leave.js"
 import { mayTakeMs, settledEffect, type OperationState, type Stop } from "./operationState.js"
+import { prefixOf, scopeOf } from "./paths.js"
 import { resendDelayMs, retryDelayMs } from "./retry.js"
-import { shownMs, type RunSession } from "./session.js"
+import { shownMs, type Parts, type RunSession } from "./session.js"
+import { changed, compactedParts, stillTooLarge } from "./window.js"
+import { isCompaction } from "./windowStates.js"
 
-/** What a step that passed commits: its record, and the end of the run where it is the last. */
+type StepPart = NonNullable<Parts["steps"]>[number]
+
+const asList = <A>(value: A | null): ReadonlyArray<A> => (value === null ? [] : [value])
+
+/** What a step that passed commits, with the window where it has changed that: its record, and the end of the run where it is the last. */
 export const successParts = (
   session: RunSession,
   attempt: Attempt,
   end: Extract<AttemptEnd, { _tag: "Passed" }>,
   state: OperationState,
+  window: StepPart | null = null,
 ) => {
   const { node } = attempt
   const record = {
@@ -38,18 +48,27 @@ export const successParts = (
     attempts: attempt.attempt,
     durationMs: end.durationMs,
   }
-  const parts = { run: session.running(attempt.path), steps: [record], effects: settledEffect(state) }
+  const { path } = attempt
+  const data = state.reads.length === 0 ? [] : [dataRecord(path, scopeOf(prefixOf(path)), state.reads)]
+  const parts = {
+    run: session.running(path),
+    steps: [record, ...data, ...asList(window)],
+    effects: settledEffect(state),
+  }
   // A run that is to be canceled does not complete: its last step is committed, and taken back.
   if (!attempt.isLast || !session.isAlone || session.heed()) return Effect.succeed(parts)
   // The last step and the end of the run are one commit, unless the output fails: then the step is kept all the same.
-  return Effect.map(lastOutput(session, record), (output) =>
+  return Effect.map(lastOutput(session, record, window), (output) =>
     Either.isRight(output) ? { ...parts, run: leave("completed", "", { output: output.right.text }) } : parts,
   )
 }
 
-/** W2: after an operation, at the end of the run and where its workflow says so, nothing goes on before it is durable. */
-const mayRunAhead = ({ env }: RunSession, { node }: Attempt, run: Pick<Commit["run"], "release">): boolean =>
-  env.durability === "barrier" && node.operations.length === 0 && !run.release
+/** W2: after an operation or what readers have seen, at the end of the run and where its workflow says so, nothing runs ahead. */
+const mayRunAhead = (
+  { env, live }: RunSession,
+  { node, path }: Attempt,
+  run: Pick<Commit["run"], "release">,
+): boolean => env.durability === "barrier" && node.operations.length === 0 && !run.release && live?.has(path) !== true
 
 const final: Turn = { _tag: "Final" }
 
@@ -60,11 +79,55 @@ export const afterSuccess = (
   state: OperationState,
 ): Effect.Effect<Turn, Failure> => {
   const { onProgress } = session.env
+  if (isCompaction(attempt.path)) return afterCompaction(session, attempt, end, state)
+  if (state.changes !== null) return afterChanges(session, attempt, end, state, state.changes)
   return Effect.flatMap(successParts(session, attempt, end, state), (parts) =>
     Effect.flatMap(
       committed(session, attempt, parts, mayRunAhead(session, attempt, parts.run) ? "accept" : "commit"),
       () => Effect.as(onProgress(end.durationMs), parts.run.status === "completed" ? final : null),
     ),
+  )
+}
+
+/** A step that changes the window is committed in turn with those beside it: each changes what the one before has left. */
+const afterChanges = (
+  session: RunSession,
+  attempt: Attempt,
+  end: Extract<AttemptEnd, { _tag: "Passed" }>,
+  state: OperationState,
+  changes: ReadonlyArray<WindowChange>,
+): Effect.Effect<Turn, Failure> => {
+  const { attempt: number, path } = attempt
+  const computed = Effect.flatMap(changed(session, attempt, changes, end.output.text), (window) =>
+    successParts(session, attempt, end, state, window),
+  )
+  return session.reach("beforeCommit", path, number).pipe(
+    Effect.zipRight(session.commitComputed(computed, ({ run }) => mayRunAhead(session, attempt, run))),
+    Effect.tap(() => session.reach("afterCommit", path, number)),
+    Effect.flatMap(({ run }) =>
+      Effect.as(session.env.onProgress(end.durationMs), run.status === "completed" ? final : null),
+    ),
+    Effect.catchTags({
+      Failed: (refused) => afterFailure(session, attempt, refused, state),
+      Rejected: (refused) => afterRejection(session, attempt, refused, state),
+      Stopped: ({ stop }) => afterStop(session, attempt, stop, state),
+    }),
+  )
+}
+
+/** The window is what a step has made of one that was too large. */
+const afterCompaction = (
+  session: RunSession,
+  attempt: Attempt,
+  end: Extract<AttemptEnd, { _tag: "Passed" }>,
+  state: OperationState,
+): Effect.Effect<Turn, Failure> => {
+  const error = stillTooLarge(session, end.output.text)
+  if (error !== null) return afterFailure(session, attempt, { _tag: "Failed", error, defect: false }, state)
+  const parts = compactedParts(session, attempt, end)
+  return committed(session, attempt, parts, mayRunAhead(session, attempt, parts.run) ? "accept" : "commit").pipe(
+    Effect.zipRight(session.env.onProgress(end.durationMs)),
+    Effect.as(null),
   )
 }
 
@@ -197,13 +260,21 @@ export const afterStop = (
     case "Lost":
       return Effect.fail(stop.error)
     case "Park":
-      return park(session, attempt, stop.park, {
-        effects: settledEffect(state),
-        attempts:
-          stop.rejected === undefined
-            ? []
-            : [attemptRow(attempt, "rejected", stop.rejected.error, null, stop.rejected.raw)],
-      })
+      return park(
+        session,
+        attempt,
+        stop.park,
+        {
+          effects: settledEffect(state),
+          attempts:
+            stop.rejected === undefined
+              ? []
+              : [attemptRow(attempt, "rejected", stop.rejected.error, null, stop.rejected.raw)],
+        },
+        stop.wakeInMs ?? null,
+      )
+    case "Later":
+      return again(session, attempt, stop.delayMs, { effects: settledEffect(state), attempts: [] })
     case "Misuse":
     case "Refused":
       return failRun(session, attempt, stop.error, state, "failed")

@@ -12,6 +12,7 @@ import { afterFailure, afterRejection, afterStop, afterSuccess } from "./attempt
 import type { CutOff } from "./course.js"
 import type { Attempt } from "./decide.js"
 import { again, type Failure, type Turn } from "./leave.js"
+import { told } from "./emitting.js"
 import { noOperation, recordKnown, type OperationState } from "./operationState.js"
 import { inProcessMs } from "./retry.js"
 import type { RunSession } from "./session.js"
@@ -41,10 +42,14 @@ const obey = (session: RunSession, attempt: Attempt): Effect.Effect<Turn, Failur
   const state = noOperation()
   if (isTransaction(attempt.node)) {
     return Effect.flatMap(runTransaction(session, attempt), (ended) =>
-      ended._tag === "Committed" ? Effect.succeed(ended.turn) : afterEnd(session, attempt, ended.end, state),
+      ended._tag === "Committed"
+        ? told(session, attempt, true, Effect.succeed(ended.turn))
+        : told(session, attempt, false, afterEnd(session, attempt, ended.end, state)),
     )
   }
-  const obeyed = Effect.flatMap(runAttempt(session, attempt, state), (end) => afterEnd(session, attempt, end, state))
+  const obeyed = Effect.flatMap(runAttempt(session, attempt, state), (end) =>
+    told(session, attempt, end._tag === "Passed", afterEnd(session, attempt, end, state)),
+  )
   // Refused or interrupted: the outcome outlives the attempt.
   return attempt.node.operations.length === 0 ? obeyed : Effect.onError(obeyed, () => recordKnown(session, state))
 }

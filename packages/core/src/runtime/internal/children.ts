@@ -56,7 +56,7 @@ const begin = (session: RunSession, wait: Wait): Effect.Effect<Looked, Failure> 
     const { definition, name, plan: compiled, version } = node.workflow
     const place = `input of child '${node.name}'`
     const gated = yield* Effect.either(
-      Effect.flatMap(looked(session, prefixOf(path), node.input), (given) =>
+      Effect.flatMap(looked(session, prefixOf(path), node.input, "results"), (given) =>
         codecOf(definition.input).gate(given, { place, maxLength: session.env.maxValueLength }),
       ),
     )
@@ -69,20 +69,23 @@ const begin = (session: RunSession, wait: Wait): Effect.Effect<Looked, Failure> 
     yield* session.barrier()
     if (session.env.leaseRemainingMs() <= 0) return yield* Effect.fail(session.leaseLost())
     yield* session.reach("beforeEffect", path, 1)
+    const child = {
+      namespace,
+      runId: id,
+      workflow: name,
+      version,
+      planHash: compiled.right.hash,
+      input: gated.right.text,
+      inputHash,
+      parentRunId: runId,
+      parentPath: path,
+      ...flow.right,
+      wakeAt: null,
+    }
+    // X6: in a worker that stalls here, a parent that somebody else has ended meanwhile starts nothing. Nor does one that a cancel
+    // interrupts: what is on its way to the store is waited for, and taken along.
     const { created, run } = yield* session.persist(
-      session.env.store.createRun({
-        namespace,
-        runId: id,
-        workflow: name,
-        version,
-        planHash: compiled.right.hash,
-        input: gated.right.text,
-        inputHash,
-        parentRunId: runId,
-        parentPath: path,
-        ...flow.right,
-        wakeAt: null,
-      }),
+      Effect.uninterruptible(session.env.store.createChild(child, session.lease)),
     )
     yield* session.reach("afterEffect", path, 1)
     if (run.parentRunId !== runId || run.workflow !== name || run.inputHash !== inputHash) {

@@ -3,12 +3,14 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import { codecOf, type Gated } from "../../model/Codec.js"
 import type { ParkRecord, StepRecord } from "../../model/Records.js"
-import { lookContext } from "./context.js"
+import { lookContext, type OnUnreadable } from "./context.js"
 import { errorDetails } from "./errorDetails.js"
 import { fail, failureRecord } from "./failing.js"
 import { leave, type Failure, type Turn } from "./leave.js"
 import { partsAt } from "./places.js"
 import type { RunSession } from "./session.js"
+import { withWindow } from "./window.js"
+import { windowScope, windowState } from "./windowStates.js"
 
 /** Stored text that this code cannot read. */
 export class Unreadable extends Error {
@@ -20,20 +22,22 @@ export class Unreadable extends Error {
   }
 }
 
-/** Calls a function that only looks, where it stands; what it throws is a failure, `Unreadable` where that is why. */
+/**
+ * Calls a function that only looks, where it stands; what it throws is a failure, `Unreadable` where that is why. What it gives is
+ * recorded before it is obeyed: only then it `sees` the window, which may be another when it is asked again.
+ */
 export const looked = (
   session: RunSession,
   prefix: string,
   look: (context: any) => unknown,
-  beside: object = {},
+  sees: "window" | "results" = "window",
 ): Effect.Effect<unknown, unknown> =>
   Effect.suspend(() => {
     let unreadable: Unreadable | null = null
-    const context = lookContext(
-      partsAt(session.place(prefix), (step, error) => (unreadable = new Unreadable(step, error.message))),
-    )
+    const onUnreadable: OnUnreadable = (step, error) => (unreadable = new Unreadable(step, error.message))
+    const context = lookContext(partsAt(session.place(prefix), onUnreadable))
     return Effect.try({
-      try: () => look(Object.defineProperties(context, Object.getOwnPropertyDescriptors(beside))),
+      try: () => look(sees === "window" ? withWindow(session, context, onUnreadable) : context),
       catch: (thrown) => unreadable ?? thrown,
     })
   })
@@ -97,12 +101,22 @@ export const failWith = (session: RunSession, path: string, given: unknown): Eff
   Effect.flatMap(failureRecord(session, path, given), (failure) => fail(session, path, failure))
 
 /** The output as it will be once the last step is committed. */
-export const lastOutput = (session: RunSession, record: Omit<StepRecord, "committedAt" | "scope" | "seq">) =>
+export const lastOutput = (
+  session: RunSession,
+  record: Omit<StepRecord, "committedAt" | "scope" | "seq">,
+  changed: Omit<StepRecord, "committedAt" | "scope" | "seq"> | null,
+) =>
   Effect.suspend(() => {
     const { steps } = session.frames.get("")!
-    steps.set(record.path, { ...record, scope: "", seq: session.seq + 1, committedAt: 0 })
+    const { window } = session
+    const as = (scope: string) => ({ scope, seq: session.seq + 1, committedAt: 0 })
+    steps.set(record.path, { ...record, ...as("") })
+    if (changed !== null) session.window = windowState({ ...changed, ...as(windowScope) })
     return Effect.ensuring(
       completion(session),
-      Effect.sync(() => steps.delete(record.path)),
+      Effect.sync(() => {
+        steps.delete(record.path)
+        session.window = window
+      }),
     )
   })

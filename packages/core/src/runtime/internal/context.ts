@@ -1,8 +1,10 @@
 /** What a step's functions are given: input and results, decoded when they are looked at, afresh for each attempt. */
 import * as Either from "effect/Either"
+import type { PaidPromise } from "../../dsl/Usage.js"
 import type { RejectedOutput } from "../../dsl/StepOptions.js"
 import type { Codec } from "../../model/Codec.js"
 import type { InvalidValue } from "../../model/Errors.js"
+import { addLookedAt, addMembersOf } from "./lookedAt.js"
 
 /** Results by name, as they are seen from one place. */
 export interface Source {
@@ -113,23 +115,14 @@ const resultsReader = ({ source }: ContextParts): (() => Readonly<Record<string,
 
 /** The same arguments, with what scopes add beside them. */
 const extended = <A extends object>(context: A, { extras }: ContextParts): A =>
-  extras === null ? context : Object.defineProperties(context, Object.getOwnPropertyDescriptors(extras))
+  extras === null ? context : addMembersOf(context, extras)
 
 /** The arguments of a function that only looks. Members that nobody looks at cost nothing. */
 export const lookContext = (
   parts: ContextParts,
 ): { readonly input: unknown; readonly results: Readonly<Record<string, unknown>> } => {
-  const input = inputReader(parts)
-  const results = resultsReader(parts)
-  const context = {
-    get input() {
-      return input()
-    },
-    get results() {
-      return results()
-    },
-  }
-  return extended(context, parts)
+  const context = addLookedAt({}, { input: inputReader(parts), results: resultsReader(parts) })
+  return extended(context as ReturnType<typeof lookContext>, parts)
 }
 
 /** The arguments of a step's function. */
@@ -137,27 +130,18 @@ export const stepContext = (
   parts: ContextParts,
   signal: () => AbortSignal,
   rejected: () => RejectedOutput | null,
+  emit: (chunk: unknown) => void,
+  paid: () => PaidPromise,
 ): {
   readonly input: unknown
   readonly results: Readonly<Record<string, unknown>>
   readonly signal: AbortSignal
   readonly rejected: RejectedOutput | null
+  readonly emit: (chunk: unknown) => void
+  readonly paid: PaidPromise
 } => {
   const input = inputReader(parts)
   const results = resultsReader(parts)
-  const context = {
-    get input() {
-      return input()
-    },
-    get results() {
-      return results()
-    },
-    get signal() {
-      return signal()
-    },
-    get rejected() {
-      return rejected()
-    },
-  }
-  return extended(context, parts)
+  const context = addLookedAt({ emit }, { input, results, signal, rejected, paid })
+  return extended(context as unknown as ReturnType<typeof stepContext>, parts)
 }

@@ -18,6 +18,7 @@ import type {
 import type { Fan, Frame } from "./frames.js"
 import { casePrefix, instancePath, prefixOf, scopeOf, segmentOf, turnPrefix } from "./paths.js"
 import { incompatible, nodeAt } from "./planIndex.js"
+import { compactionPath, statePath, type WindowState } from "./windowStates.js"
 
 /** The records of a run. The loop adds to them what it has committed. */
 export interface Records {
@@ -40,6 +41,10 @@ export interface Records {
   readonly failing: ReadonlyMap<string, FailureRecord>
   /** Performed steps that are not taken back yet, the last first; null where it is not known. */
   readonly undo: ReadonlyArray<StepRecord> | null
+  /** Of a fork the paths at which it may find results that it goes on with; null where they are not known. */
+  readonly reused: ReadonlySet<string> | null
+  /** The run's window: null where it has none yet, undefined where it is not known. */
+  readonly window: WindowState | null | undefined
 }
 
 /** One attempt that may begin. */
@@ -87,12 +92,15 @@ export interface Wait {
 /** What has to be read before it can be told what comes next. */
 export interface Load {
   readonly _tag: "Load"
-  readonly what: "turn" | "fan" | "frame" | "open" | "waits" | "undo"
+  readonly what: "turn" | "fan" | "frame" | "open" | "waits" | "undo" | "window" | "reused"
   readonly path: string
   readonly node: PlanNode | null
 }
 
 export type Work = Attempt | Steer | Wait | Load
+
+/** What the window asks for: that it begins, or that what is too large is made smaller, by a function or by a step. */
+export type WindowWork = { readonly _tag: "Begin" } | { readonly _tag: "Shrink" } | Attempt
 
 export type Decision =
   | { readonly _tag: "Finished" }
@@ -103,6 +111,8 @@ export type Decision =
   | { readonly _tag: "Failed"; readonly failure: FailureRecord }
   /** The code cannot interpret what is committed (law X10). */
   | { readonly _tag: "Incompatible"; readonly step: string; readonly problem: string }
+  /** Before anything else of the run begins; what is under way ends first. `isAlone`: of the rest, nothing could go on. */
+  | { readonly _tag: "Window"; readonly work: WindowWork; readonly isAlone: boolean }
   | { readonly _tag: "Work"; readonly work: ReadonlyArray<Work> }
 
 const none: ReadonlyArray<never> = []
@@ -195,7 +205,9 @@ class Walk {
       case "step":
       case "perform":
         if (record !== undefined) return true
-        if (!frame.settled && !frame.looked.has(path)) return this.load("open", path, node)
+        if ((!frame.settled || this.records.reused!.has(path)) && !frame.looked.has(path)) {
+          return this.load("open", path, node)
+        }
         this.work.push(attemptAt(node, path, frame, isLast))
         return false
       case "sleep":
@@ -290,16 +302,34 @@ const takeBack = (plan: Plan, failure: FailureRecord, records: Records): Decisio
   return work([{ ...attemptAt(compensate, path, frame, false), takesBack: step }])
 }
 
+/** What has to become of the window before the run goes on; null where nothing has. */
+const windowWork = (plan: Plan, { frames, window }: Records): WindowWork | Load | null => {
+  if (plan.window === undefined) return null
+  if (window === undefined) return { _tag: "Load", what: "window", path: "", node: null }
+  if (window === null) return { _tag: "Begin" }
+  const { compact, maxBytes } = plan.window
+  if (window.bytes <= maxBytes) return null
+  if (compact === null) return { _tag: "Shrink" }
+  const path = compactionPath(window.record)
+  const frame = frames.get(statePath(window.record))!
+  return frame.settled || frame.looked.has(path)
+    ? attemptAt(compact, path, frame, false)
+    : { _tag: "Load", what: "open", path, node: compact }
+}
+
 const work = (work: ReadonlyArray<Work>): Decision => ({ _tag: "Work", work })
 
 /** X1: the same plan and records give the same decision, in any process and at any time. */
 export const decide = (plan: Plan, records: Records): Decision => {
   if (final.has(records.status)) return { _tag: "Finished" }
+  if (records.reused === null) return work([{ _tag: "Load", what: "reused", path: "", node: null }])
   const walk = new Walk(plan, records)
   const done = walk.all(plan.nodes, "", records.frames.get("")!)
   const problem = incompatible(plan, records)
   if (problem !== null) return problem
+  const window = windowWork(plan, records)
   const loads = walk.work.filter(({ _tag }) => _tag === "Load")
+  if (window?._tag === "Load") loads.push(window)
   if (loads.length > 0) return work(loads)
   const settling = records.failure !== null || records.cancelAt !== null
   const ends = walk.work.find((each) => each._tag === "Steer" && (each.what === "fail" || each.what === "end"))
@@ -309,6 +339,9 @@ export const decide = (plan: Plan, records: Records): Decision => {
   }
   if (records.failure !== null) return takeBack(plan, records.failure, records)
   if (records.cancelAt !== null) return { _tag: "Cancel", step: done ? "" : (walk.work[0]?.path ?? "") }
+  const ofWindow = (work: WindowWork): Decision => ({ _tag: "Window", work, isAlone: walk.work.length <= 1 })
+  if (window?._tag === "Begin") return ofWindow(window)
   if (ends !== undefined) return work([ends])
-  return done ? { _tag: "Complete" } : work(walk.work)
+  if (done) return { _tag: "Complete" }
+  return window === null || window._tag === "Load" ? work(walk.work) : ofWindow(window)
 }

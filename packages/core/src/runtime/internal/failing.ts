@@ -15,6 +15,7 @@ import { leave, type Failure, type Turn } from "./leave.js"
 import { instanceOf, listScope, prefixOf, scopeOf } from "./paths.js"
 import { goesSideBySide, indexOf, nodeAt } from "./planIndex.js"
 import type { Parts, RunSession } from "./session.js"
+import { isCompaction } from "./windowStates.js"
 
 /** The record of something that steers. */
 export const controlRecord = (
@@ -50,6 +51,7 @@ export const failureRecord = (session: RunSession, step: string, error: unknown)
 
 /** The item whose failure is its own affair; null where a failure at this path is the run's. */
 export const collectorOf = (session: RunSession, path: string): string | null => {
+  if (isCompaction(path)) return null
   for (let scope = scopeOf(prefixOf(path)); scope !== ""; scope = scopeOf(prefixOf(scope))) {
     const node = session.control(instanceOf(scope)!.container)
     if (node.kind === "forEach" && node.onFailure === "collect") return scope

@@ -17,7 +17,8 @@ import { finalStatuses, type FailureRecord, type RunOutcome, type StepRecord } f
 import type { CheckpointStoreService, RunKey } from "../../store/CheckpointStore.js"
 import type { History } from "../../store/HistoryRows.js"
 import type { RunEvent, StepKind } from "../Events.js"
-import { instanceOf, templateOf } from "./paths.js"
+import type { RewoundResult } from "./obeyStale.js"
+import { instanceOf, isBeside, templateOf } from "./paths.js"
 import { programOf, type Program } from "./program.js"
 import type { Pull } from "./pulling.js"
 import { resultCodec } from "./resultCodec.js"
@@ -88,6 +89,14 @@ const stepEvent = (program: Program, record: StepRecord): Placed => {
     ...{ seq, at: committedAt, rank: 1, path, attempt: 0 },
     event: { _tag: "StepCompleted", path, kind, ...read, attempts, durationMs },
   }
+}
+
+/** What the runtime keeps beside the steps is told of where it says that something has gone. */
+const besideEvent = ({ committedAt, effect, path: of, result, seq }: StepRecord): ReadonlyArray<Placed> => {
+  if (effect !== "rewound") return []
+  const { problem, step, toSeq } = JSON.parse(result ?? "null") as RewoundResult
+  const event = { _tag: "Rewound", path: step, toSeq, problem } as const
+  return [{ seq, at: committedAt, rank: 1, path: of, attempt: 0, event }]
 }
 
 // ---- attempts, waits, and the run itself -----------------------------------------------------------------------
@@ -181,7 +190,7 @@ const wholeSeqs = (
 const eventsOf = (definition: Definition, program: Program, rows: History, through: number, run: RunOutcome) => {
   const placed = [
     ...rows.attempts.map(attemptEvent),
-    ...rows.steps.map((record) => stepEvent(program, record)),
+    ...rows.steps.flatMap((record) => (isBeside(record) ? besideEvent(record) : [stepEvent(program, record)])),
     ...rows.waits.map(waitEvent),
   ].filter(({ seq }) => seq <= through)
   const stands = through === run.seq ? standingEvent(definition, run) : null

@@ -83,13 +83,16 @@ export const park = (
   attempt: Attempt,
   parked: ParkRecord,
   rows: Partial<Pick<Commit, "effects" | "attempts">>,
+  wakeInMs: number | null = null,
 ): Effect.Effect<Turn, Failure> =>
   Effect.gen(function* () {
     if (!session.isAlone) {
       yield* committed(session, attempt, { run: session.running(attempt.path), ...rows })
-      return { _tag: "Held", parked } as const
+      if (wakeInMs === null) return { _tag: "Held", parked } as const
+      yield* logParked(parked)
+      return { _tag: "Later", delayMs: wakeInMs } as const
     }
-    yield* committed(session, attempt, { run: leave("review", attempt.path, { parked }), ...rows })
+    yield* committed(session, attempt, { run: leave("review", attempt.path, { parked, wakeInMs }), ...rows })
     yield* logParked(parked)
     return { _tag: "Parked" } as const
   })

@@ -11,6 +11,7 @@ import type { Failure } from "./leave.js"
 import { instanceOf, itemsPath, listScope, prefixOf, scopeOf } from "./paths.js"
 import { indexOf } from "./planIndex.js"
 import type { RunSession } from "./session.js"
+import { windowScope } from "./windowStates.js"
 
 const read = (session: RunSession, query: Partial<StepsQuery>): Effect.Effect<ReadonlyArray<StepRecord>, Failure> => {
   const { namespace, runId } = session.lease
@@ -71,6 +72,12 @@ const undo = (session: RunSession) =>
     session.undo = toTakeBack(session, performed)
   })
 
+/** The newest of its states is the window: no more of them is read. */
+export const loadWindow = (session: RunSession): Effect.Effect<void, Failure> =>
+  Effect.map(read(session, { scopes: [windowScope], newestFirst: true, limit: 1 }), ([latest]) =>
+    session.openWindowState(latest ?? null),
+  )
+
 const waits = (session: RunSession) =>
   Effect.gen(function* () {
     const { namespace, runId } = session.lease
@@ -80,6 +87,16 @@ const waits = (session: RunSession) =>
     session.waits = new Map(loaded.waits.map((wait) => [wait.path, wait]))
     session.inbox = loaded.inbox
     session.mail.waitsAreFresh = true
+  })
+
+/** X7: where, not what: of a result that a fork goes on with, its own step reads it. */
+const reused = (session: RunSession) =>
+  Effect.gen(function* () {
+    const { namespace, runId } = session.lease
+    const performed = yield* session
+      .persist(session.env.store.loadPerformed(namespace, runId))
+      .pipe(Effect.catchTag("RunNotFound", () => Effect.fail(session.leaseLost())))
+    session.reused = new Set(performed.flatMap(({ path, seq }) => (seq === null ? [path] : [])))
   })
 
 /** Reads all that a decision asks for. */
@@ -95,6 +112,8 @@ export const loadAll = (session: RunSession, loads: ReadonlyArray<Load>): Effect
       const { namespace, runId } = session.lease
       session.addOpen(open, yield* session.persist(session.env.store.loadOpen(namespace, runId, open)))
     }
+    if (paths("reused").length > 0) yield* reused(session)
+    if (paths("window").length > 0) yield* loadWindow(session)
     if (paths("waits").length > 0) yield* waits(session)
     if (paths("undo").length > 0) yield* undo(session)
   })

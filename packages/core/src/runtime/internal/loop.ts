@@ -25,6 +25,8 @@ import { decide, type Attempt, type Decision, type Load, type Steer, type Wait, 
 import { mayTakeBack } from "./failing.js"
 import { leave, logParked, type Failure, type LoopEnd } from "./leave.js"
 import { loadAll } from "./loading.js"
+import { checkData, type Rewound } from "./obeyStale.js"
+import { obeyWindow } from "./obeyWindow.js"
 import { obeyWaits, pause } from "./resting.js"
 import { persisting, RunSession, type RunEnv } from "./session.js"
 import { obeySteer } from "./steering.js"
@@ -61,7 +63,7 @@ const gather = (course: Course): Effect.Effect<LoopEnd | null, Failure> | null =
       if (end !== null) return Effect.succeed(end)
     } else if (!lane.stopping || !Exit.isInterrupted(exit)) {
       return Effect.failCause(exit.cause)
-    }
+    } else course.session.live?.discard(lane.attempt.path)
   }
   return null
 }
@@ -85,24 +87,24 @@ const obeyMany = (course: Course, work: ReadonlyArray<Work>): Effect.Effect<Loop
     const { crew, cutOff, held, later, session } = course
     const paths = new Set(work.flatMap((each) => (each._tag === "Attempt" ? [each.path] : [])))
     yield* crew.stop((path) => paths.has(path))
+    // W7: nothing further begins, nor does what only steers: it may go on for ever without coming to a step.
+    if (session.env.draining()) return crew.isEmpty ? { _tag: "Drained" } : yield* Effect.as(crew.wait(null), null)
     const steers = work.filter((each): each is Steer => each._tag === "Steer")
-    if (steers.length > 0) {
+    if (steers.some(isEnd)) {
       // Nothing is under way any more when the run ends.
-      if (steers.some(isEnd) && !crew.isEmpty) return yield* Effect.as(crew.wait(null), null)
-      return yield* obeySteers(course, steers)
+      return yield* crew.isEmpty ? obeySteers(course, steers) : Effect.as(crew.wait(null), null)
     }
     const now = session.clock.unsafeCurrentTimeMillis()
     for (const [path, at] of later) if (at <= now || !paths.has(path)) later.delete(path)
     for (const path of held.keys()) if (!work.some((each) => each.path === path)) held.delete(path)
-    const draining = session.env.draining()
-    if (!draining) {
-      for (const attempt of work) {
-        if (attempt._tag !== "Attempt") continue
-        const { path } = attempt
-        if (crew.lanes.has(path) || later.has(path) || held.has(path)) continue
-        yield* crew.start(attempt, begin(session, attempt, cutOff))
-      }
-    } else if (crew.isEmpty) return { _tag: "Drained" } as const
+    for (const attempt of work) {
+      if (attempt._tag !== "Attempt") continue
+      const { path } = attempt
+      if (crew.lanes.has(path) || later.has(path) || held.has(path)) continue
+      yield* crew.start(attempt, begin(session, attempt, cutOff))
+    }
+    // Before anything is waited for; after what may begin, for it may go on for long without coming to a step.
+    if (steers.length > 0) return yield* obeySteers(course, steers)
     const waits = work.filter((each): each is Wait => each._tag === "Wait" && !held.has(each.path))
     return yield* obeyWaits(course, waits)
   })
@@ -121,6 +123,18 @@ const obeyWork = (course: Course, work: ReadonlyArray<Work>): Effect.Effect<Loop
   return obeyMany(course, work)
 }
 
+/** The step that is about to be tried; null where none is. */
+const nextStep = (decision: Decision): string | null =>
+  decision._tag === "Work"
+    ? decision.work[0]!.path
+    : decision._tag === "Window" && decision.work._tag === "Attempt"
+      ? decision.work.path
+      : null
+
+/** Whether the run goes on, and neither ends nor is taken back. */
+const goesOn = ({ failure, cancelAt }: RunSession, { _tag }: Decision): boolean =>
+  (_tag === "Work" || _tag === "Window") && failure === null && cancelAt === null
+
 /** X12, and what follows from the fact that all is read now. */
 const settled = (course: Course, decision: Decision): Effect.Effect<LoopEnd | null, Failure> | null => {
   const { cutOff, session } = course
@@ -130,7 +144,7 @@ const settled = (course: Course, decision: Decision): Effect.Effect<LoopEnd | nu
     cutOff.effects = new Set([...session.frames.values()].flatMap(({ effects }) => [...effects.values()].flat()))
   }
   if (session.run.recoveries <= session.env.maxRecoveries || decision._tag === "Cancel") return null
-  const step = decision._tag === "Work" ? decision.work[0]!.path : session.cursor
+  const step = nextStep(decision) ?? session.cursor
   return tooManyRecoveries(session, step)
 }
 
@@ -139,12 +153,18 @@ const settled = (course: Course, decision: Decision): Effect.Effect<LoopEnd | nu
  * performed would be missing from what is to be taken back.
  */
 const isFinal = (decision: Decision): boolean =>
-  decision._tag !== "Work" ||
-  decision.work.some((each) =>
-    each._tag === "Attempt" ? each.takesBack !== null : "what" in each && each.what === "undo",
-  )
+  decision._tag === "Work"
+    ? decision.work.some((each) =>
+        each._tag === "Attempt" ? each.takesBack !== null : "what" in each && each.what === "undo",
+      )
+    : decision._tag !== "Window"
 
-const turn = (course: Course): Effect.Effect<LoopEnd | null, Failure> => {
+/** What earlier steps have read is to be as it was before anything is built on it; who stops builds nothing. */
+const checksData = ({ session }: Course, decision: Decision): boolean =>
+  session.data.isDue &&
+  (decision._tag === "Complete" ? session.cancelAt === null : goesOn(session, decision) && !session.env.draining())
+
+const turn = (course: Course): Effect.Effect<LoopEnd | Rewound | null, Failure> => {
   const { crew, session } = course
   const { arrivals, plan } = session.env
   // X5: a loop that is being interrupted begins nothing more.
@@ -163,12 +183,13 @@ const turn = (course: Course): Effect.Effect<LoopEnd | null, Failure> => {
   }
   const parked = course.isSettled ? null : settled(course, decision)
   if (parked !== null) return parked
-  if (session.pausedAt !== null && decision._tag === "Work" && session.failure === null && session.cancelAt === null) {
-    return pause(course)
-  }
+  if (session.pausedAt !== null && goesOn(session, decision)) return pause(course)
+  if (checksData(course, decision)) return checkData(course)
   switch (decision._tag) {
     case "Work":
       return obeyWork(course, decision.work)
+    case "Window":
+      return obeyWindow(course, decision.work, decision.isAlone)
     case "Finished":
       return Effect.succeed(final)
     case "Complete":
@@ -191,23 +212,19 @@ const turn = (course: Course): Effect.Effect<LoopEnd | null, Failure> => {
   }
 }
 
-/**
- * Runs a claimed run until it leaves this worker.
- *
- * *Shape.* `wasCutOff`: a loop of the same run and lease was interrupted just now; what it sent may still be under way.
- *
- * *Errors.* `LeaseLost`: it goes on elsewhere. `StoreError`: the store failed for longer than the lease could bear; the
- * lease ends by itself and another worker goes on.
- */
-export const runLoop = (env: RunEnv, run: RunRecord, wasCutOff = false): Effect.Effect<LoopEnd, Failure> =>
+/** How this loop comes by the run: it was claimed, another loop of its lease was cut off, or it has gone back (D42). */
+type From = "claimed" | "cutOff" | "rewound"
+
+/** The run from what is committed until it leaves this worker, or goes back. */
+const runFrom = (env: RunEnv, run: RunRecord, from: From): Effect.Effect<LoopEnd | Rewound, Failure> =>
   Effect.gen(function* () {
-    yield* env.faults.reach("afterClaim", { runId: run.runId, step: "", attempt: 0 })
+    const wasCutOff = from === "cutOff"
     const runtime = yield* Effect.runtime<never>()
     const clock = yield* Effect.clock
     // What the loop that was cut off has accepted is in the store before anybody reads there.
     if (wasCutOff) yield* env.buffer.durable(env.queue, env.queue.acceptedSeq)
     // A new run has nothing but its row.
-    const isNew = run.seq === 0 && run.failure === null && !wasCutOff
+    const isNew = run.seq === 0 && run.failure === null && from === "claimed"
     const load: Effect.Effect<RunState, RunNotFound | StoreError> = isNew
       ? Effect.succeed({ run, steps: [] })
       : persisting(env, env.store.load(run.namespace, run.runId))
@@ -229,5 +246,25 @@ export const runLoop = (env: RunEnv, run: RunRecord, wasCutOff = false): Effect.
         if (end !== null) return end
       }
     })
-    return yield* session.logged(Effect.onExit(rounds, () => crew.stopAll))
+    const over = Effect.zipRight(
+      crew.stopAll,
+      Effect.sync(() => session.live?.close()),
+    )
+    return yield* session.logged(Effect.onExit(rounds, () => over))
+  })
+
+/**
+ * Runs a claimed run until it leaves this worker.
+ *
+ * *Shape.* `wasCutOff`: a loop of the same run and lease was interrupted just now; what it sent may still be under way.
+ *
+ * *Errors.* `LeaseLost`: it goes on elsewhere. `StoreError`: the store failed for longer than the lease could bear; the
+ * lease ends by itself and another worker goes on.
+ */
+export const runLoop = (env: RunEnv, run: RunRecord, wasCutOff = false): Effect.Effect<LoopEnd, Failure> =>
+  Effect.gen(function* () {
+    yield* env.faults.reach("afterClaim", { runId: run.runId, step: "", attempt: 0 })
+    let end = yield* runFrom(env, run, wasCutOff ? "cutOff" : "claimed")
+    while (end._tag === "Rewound") end = yield* runFrom(env, run, "rewound")
+    return end
   })

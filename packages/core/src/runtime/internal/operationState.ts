@@ -8,9 +8,11 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as Schedule from "effect/Schedule"
 import type { AnyOperation, MemberOperation } from "../../dsl/Operation.js"
+import type { WindowChange } from "../../dsl/Window.js"
 import type { InvalidValue, LeaseLost, StepMisuse, StoreError } from "../../model/Errors.js"
 import type { EffectState, ParkRecord } from "../../model/Records.js"
 import type { EffectWrite, OutcomeRow } from "../../store/CheckpointDriver.js"
+import type { DataRead } from "./dataNotes.js"
 import type { Attempt } from "./decide.js"
 import type { RunSession } from "./session.js"
 
@@ -23,8 +25,13 @@ export interface Rejected {
 /** Why an attempt ends whatever its function makes of it. */
 export type Stop =
   | { readonly _tag: "Misuse"; readonly error: StepMisuse }
-  /** `rejected`: an answer that did not fit its schema, kept for the person who looks at it. */
-  | { readonly _tag: "Park"; readonly park: ParkRecord; readonly rejected?: Rejected }
+  /**
+   * `rejected`: an answer that did not fit its schema, kept for the person who looks at it. `wakeInMs`: when the run goes on, should
+   * nobody look.
+   */
+  | { readonly _tag: "Park"; readonly park: ParkRecord; readonly rejected?: Rejected; readonly wakeInMs?: number }
+  /** It could not begin by now, and did nothing. */
+  | { readonly _tag: "Later"; readonly delayMs: number }
   | { readonly _tag: "Unknown"; readonly problem: string; readonly sends: number }
   | { readonly _tag: "Refused"; readonly error: InvalidValue }
   | { readonly _tag: "Lost"; readonly error: LeaseLost | StoreError }
@@ -36,7 +43,7 @@ export interface Outcome {
   readonly value: unknown
 }
 
-/** What an attempt knows of its operation. */
+/** What an attempt knows of its operation, and of the data that it has read. */
 export interface OperationState {
   performed: string | null
   intent: EffectWrite | null
@@ -46,6 +53,10 @@ export interface OperationState {
   mayEndAt: bigint | null
   /** The perform that has begun and not ended, in whatever fiber its step has put it. */
   underWay: { readonly fiber: Fiber.RuntimeFiber<any, any>; readonly ended: Effect.Latch } | null
+  /** What was read of data that has versions. */
+  readonly reads: Array<DataRead>
+  /** What is to change the window when the step is committed; null for nothing. */
+  changes: ReadonlyArray<WindowChange> | null
   /** The step has ended or is being interrupted: nothing more may be performed in its name. */
   closed: boolean
 }
@@ -57,6 +68,8 @@ export const noOperation = (): OperationState => ({
   stop: null,
   mayEndAt: null,
   underWay: null,
+  reads: [],
+  changes: null,
   closed: false,
 })
 

@@ -48,6 +48,7 @@ export interface Core {
   readonly runnables: ReadonlyMap<string, Runnable>
   readonly runtime: Runtime.Runtime<never>
   readonly env: Pick<RunEnv, "buffer" | "context" | "faults" | "draining">
+  readonly budgets: RunEnv["budgets"]
   readonly owned: Map<string, Owned>
   /** Claimed, and waiting until they can be tried alone. */
   readonly probation: Array<RunRecord>
@@ -165,6 +166,8 @@ const execute = (core: Core, run: RunRecord): Effect.Effect<void> =>
       leaseMs,
       maxValueLength,
       maxRecoveries,
+      prices: core.settings.prices,
+      budgets: core.budgets,
       // Of a run that has brought a worker down, what it got through is kept at once: the next time it is known where.
       durability: run.recoveries > 0 ? "step" : (workflow.definition.durability ?? core.settings.durability),
       arrivals: entry.arrivals,

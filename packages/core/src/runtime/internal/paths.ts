@@ -18,6 +18,9 @@ export const scopeOf = (prefix: string): string => prefix.slice(0, prefix.lastIn
 /** The scope of the turns of a loop, or of the ends of items. */
 export const listScope = (path: string): string => `${path}[`
 
+/** Whether a record is none of a step, but of what the runtime keeps beside them: no name of a user begins with a colon. */
+export const isBeside = ({ path }: { readonly path: string }): boolean => path.startsWith(":")
+
 /** The path, and the scope, of the list of a `forEach`'s items. */
 export const itemsPath = (path: string): string => `${path}[]`
 

@@ -15,6 +15,7 @@ import { toJsonText } from "../../model/internal/json.js"
 import { lookContext, type ContextParts, type OnUnreadable, type Source } from "./context.js"
 import { emptyFrame, type Frame } from "./frames.js"
 import { itemsReader } from "./itemsReader.js"
+import { addLookedAt } from "./lookedAt.js"
 import { casePrefix, instanceOf, instancePath, prefixOf, templateOf, turnPrefix } from "./paths.js"
 import type { Block, Pair } from "./program.js"
 import { resultCodec } from "./resultCodec.js"
@@ -93,12 +94,11 @@ export class Place {
 
   /** The results of this very place, and of none around it, as one object. */
   results(read: Reader): Record<string, unknown> {
-    const results: Record<string, unknown> = {}
-    for (const name of this.block.named.keys()) {
+    const own = [...this.block.named.keys()].flatMap((name) => {
       const value = this.own(name, read)
-      if (value !== undefined) Object.defineProperty(results, name, { enumerable: true, get: lazy(value) })
-    }
-    return results
+      return value === undefined ? [] : [[name, value] as const]
+    })
+    return defineLazily({}, Object.fromEntries(own))
   }
 
   /** What a node of this place, or of one around it, has left. */
@@ -201,12 +201,8 @@ const lazy = (compute: () => unknown): (() => unknown) => {
   return () => (known ??= { value: compute() }).value
 }
 
-const defineLazily = (target: object, members: Readonly<Record<string, () => unknown>>): object => {
-  for (const [name, compute] of Object.entries(members)) {
-    Object.defineProperty(target, name, { enumerable: true, get: lazy(compute) })
-  }
-  return target
-}
+const defineLazily = <A extends object>(target: A, members: Readonly<Record<string, () => unknown>>): A =>
+  addLookedAt(target, Object.fromEntries(Object.entries(members).map(([name, compute]) => [name, lazy(compute)])))
 
 /** What is called where something cannot be read: the act that asked must not commit. */
 export const readerOf = (onUnreadable: OnUnreadable): Reader => {

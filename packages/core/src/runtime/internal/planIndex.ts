@@ -7,7 +7,7 @@ import { prefixOf, templateOf } from "./paths.js"
 
 interface Entry {
   readonly node: PlanNode
-  /** Its place among those that come one after the other; -1 for what takes a step back. */
+  /** Its place among those that come one after the other; -1 for what takes a step back or compacts the window. */
   readonly index: number
 }
 
@@ -17,6 +17,8 @@ interface PlanIndex {
   readonly isFlat: boolean
   /** Some step can be taken back. */
   readonly takesBack: boolean
+  /** Some step reads data that has versions. */
+  readonly readsData: boolean
   /** The names of all signals that it may wait for. */
   readonly signals: ReadonlyArray<string>
 }
@@ -40,6 +42,7 @@ export const bodiesOf = (node: PlanNode): ReadonlyArray<ReadonlyArray<PlanNode>>
 const make = (plan: Plan): PlanIndex => {
   const entries = new Map<string, Entry>()
   let takesBack = false
+  let readsData = false
   const signals = new Set<string>()
   const add = (nodes: ReadonlyArray<PlanNode>): void => {
     nodes.forEach((node, index) => {
@@ -48,12 +51,15 @@ const make = (plan: Plan): PlanIndex => {
         entries.set(node.compensate.path, { node: node.compensate, index: -1 })
         takesBack = true
       }
+      if (isStep(node) && node.onStale !== undefined) readsData = true
       if (node.kind === "signal") signals.add(node.signal)
       for (const body of bodiesOf(node)) add(body)
     })
   }
   add(plan.nodes)
-  return { entries, isFlat: plan.nodes.every(isStep), takesBack, signals: [...signals] }
+  const compact = plan.window?.compact ?? null
+  if (compact !== null) entries.set(compact.path, { node: compact, index: -1 })
+  return { entries, isFlat: plan.nodes.every(isStep), takesBack, readsData, signals: [...signals] }
 }
 
 const indexes = new WeakMap<Plan, PlanIndex>()

@@ -5,8 +5,9 @@
 import type { ControlNode, Definition, Node, WorkNode } from "../../dsl/Definition.js"
 import { compensationNode } from "../../dsl/internal/compensation.js"
 import { bodiesOf } from "../../dsl/internal/nested.js"
+import { compactionOf } from "../../dsl/Window.js"
 import type { Plan, PlanControl, PlanNode, PlanStep } from "../../model/Plan.js"
-import { segmentOf } from "./paths.js"
+import { prefixOf, segmentOf } from "./paths.js"
 
 /** A step with its function. */
 export interface StepPair {
@@ -83,6 +84,13 @@ const make = (definition: Definition, plan: Plan): Program => {
       }
     })
     return made
+  }
+  const compact = plan.window?.compact ?? null
+  if (compact !== null) {
+    // What compacts the window stands beside the workflow: it sees no results.
+    const prefix = prefixOf(compact.path)
+    blocks.set(prefix, { prefix, named: new Map(), parent: null, owner: null })
+    pairs.set(compact.path, { plan: compact, node: compactionOf(definition.window)! })
   }
   return { root: block("", plan.nodes, definition.nodes, null, null), blocks, pairs }
 }

@@ -10,6 +10,12 @@ export type Pull<A, E, R = never> = Effect.Effect<ReadonlyArray<A> | null, E, R>
 /** Begins an effect. Whoever provides it may interrupt what was begun: then the one who asks is told. */
 export type Fork<R = never> = <A>(effect: Effect.Effect<A, unknown, R>) => Fiber.RuntimeFiber<A, unknown>
 
+/** Where pages come from, and how it is let go of. */
+export interface Source<A, E, R = never> {
+  readonly pull: Pull<A, E, R>
+  readonly release: () => void
+}
+
 const end = { done: true, value: undefined } as const
 
 class Pulling<A, R> implements AsyncIterator<A> {
@@ -20,7 +26,7 @@ class Pulling<A, R> implements AsyncIterator<A> {
   private last: Promise<unknown> = Promise.resolve()
 
   constructor(
-    private readonly pull: Pull<A, unknown, R>,
+    private readonly source: Source<A, unknown, R>,
     private readonly fork: Fork<R>,
   ) {}
 
@@ -35,6 +41,7 @@ class Pulling<A, R> implements AsyncIterator<A> {
   return(): Promise<IteratorResult<A>> {
     this.isOver = true
     this.page = []
+    this.source.release()
     this.underWay?.unsafeInterruptAsFork(this.underWay.id())
     return this.last.then(() => end)
   }
@@ -45,12 +52,13 @@ class Pulling<A, R> implements AsyncIterator<A> {
   }
 
   private async turn(): Promise<void> {
-    const fiber = this.fork(this.pull)
+    const fiber = this.fork(this.source.pull)
     this.underWay = fiber
     const exit = await new Promise<Exit.Exit<ReadonlyArray<A> | null, unknown>>((resolve) => fiber.addObserver(resolve))
     this.underWay = null
     if (this.isOver) return
     this.isOver = Exit.isFailure(exit) || exit.value === null
+    if (this.isOver) this.source.release()
     // The failure itself is thrown, not a wrapper of it: callers tell errors apart by their tags.
     if (Exit.isFailure(exit)) throw Cause.squash(exit.cause)
     this.page = exit.value ?? []
@@ -58,7 +66,14 @@ class Pulling<A, R> implements AsyncIterator<A> {
   }
 }
 
-/** Each iteration begins anew. */
-export const iterable = <A, R = never>(begin: () => Pull<A, unknown, R>, fork: Fork<R>): AsyncIterable<A> => ({
-  [Symbol.asyncIterator]: () => new Pulling(begin(), fork),
+/** Each iteration begins anew, and lets go of its source when it is over. */
+export const releasing = <A, R = never>(
+  begin: (fork: Fork<R>) => Source<A, unknown, R>,
+  fork: Fork<R>,
+): AsyncIterable<A> => ({
+  [Symbol.asyncIterator]: () => new Pulling(begin(fork), fork),
 })
+
+/** The same of a source that holds nothing between two pages. */
+export const iterable = <A, R = never>(begin: () => Pull<A, unknown, R>, fork: Fork<R>): AsyncIterable<A> =>
+  releasing(() => ({ pull: begin(), release: () => {} }), fork)

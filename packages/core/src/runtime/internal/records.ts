@@ -15,16 +15,20 @@ import type {
   WaitRecord,
 } from "../../model/Records.js"
 import type { EffectWrite } from "../../store/CheckpointDriver.js"
+import { DataNotes, isDataScope } from "./dataNotes.js"
 import type { Records } from "./decide.js"
 import { emptyFrame, Fan, type FanItem, type Frame } from "./frames.js"
 import { instanceOf, instancePath, prefixOf, scopeOf } from "./paths.js"
 import { indexOf, nodeAt } from "./planIndex.js"
+import { statePath, windowScope, windowState, type WindowState } from "./windowStates.js"
 
 const append = <V>(map: Map<string, Array<V>>, key: string, value: V): void => {
   const list = map.get(key)
   if (list === undefined) map.set(key, [value])
   else list.push(value)
 }
+
+const nowhere: ReadonlySet<string> = new Set()
 
 export abstract class RunRecords implements Records {
   status: RunRecord["status"]
@@ -41,21 +45,25 @@ export abstract class RunRecords implements Records {
   undo: Array<StepRecord> | null
   /** Scopes of items that an earlier owner may have begun, and that were not read. */
   readonly unread = new Set<string>()
+  readonly data: DataNotes
+  window: WindowState | null | undefined
   /** A fork finds results that it goes on with at paths that come later: each is looked at before its step begins. */
-  private readonly isFork: boolean
+  reused: ReadonlySet<string> | null
 
   constructor(
     private readonly plan: Plan,
     { run, steps }: RunState,
     isNew: boolean,
   ) {
-    this.isFork = run.forkedFrom !== null
+    this.reused = run.forkedFrom === null ? nowhere : null
     this.status = run.status
     this.failure = run.failure
     this.cancelAt = run.cancelAt
     this.samePlan = run.planHash === plan.hash
     this.waits = isNew ? new Map() : null
     this.undo = indexOf(plan).takesBack ? null : []
+    this.data = new DataNotes(indexOf(plan).readsData && !isNew)
+    this.window = plan.window === undefined || isNew ? null : undefined
     this.frames.set("", emptyFrame("", isNew))
     for (const step of steps) this.note(step)
   }
@@ -74,7 +82,7 @@ export abstract class RunRecords implements Records {
   frame(scope: string, settled = true): Frame {
     const known = this.frames.get(scope)
     if (known !== undefined) return known
-    const made = emptyFrame(scope, settled && !this.isFork)
+    const made = emptyFrame(scope, settled)
     this.frames.set(scope, made)
     return made
   }
@@ -85,7 +93,7 @@ export abstract class RunRecords implements Records {
 
   /** Everything that may have been left in the store was read: what is not known is not there. */
   settle(): void {
-    if (!this.isFork) for (const frame of this.frames.values()) frame.settled = true
+    for (const frame of this.frames.values()) frame.settled = true
     this.samePlan = true
   }
 
@@ -98,6 +106,8 @@ export abstract class RunRecords implements Records {
   /** Takes in a committed record. */
   note(record: StepRecord): void {
     const { path, scope } = record
+    if (isDataScope(scope)) return this.data.note(record)
+    if (scope === windowScope) return this.noteWindow(record)
     if (scope.endsWith("[")) return this.noteInstance(record)
     if (scope.endsWith("[]")) return this.openFan(path, record.result)
     const frame = this.frame(scope)
@@ -107,6 +117,21 @@ export abstract class RunRecords implements Records {
     if (record.effect === "loop" || record.effect === "forEach") this.forget(path)
     const [undone] = this.undo ?? []
     if (undone !== undefined && path === compensationPath(undone.path)) this.undo!.shift()
+  }
+
+  /** The window is another one now. `settled`: nothing can have been left of a step that compacts it. */
+  protected noteWindow(record: StepRecord, settled = true): void {
+    const known = this.window ?? null
+    if (known !== null && known.record.seq >= record.seq) return
+    this.drop(known === null ? undefined : statePath(known.record))
+    this.window = windowState(record)
+    this.frame(statePath(record), settled)
+  }
+
+  /** The window as the store has it. */
+  openWindowState(latest: StepRecord | null): void {
+    if (latest === null) this.window = null
+    else this.noteWindow(latest, false)
   }
 
   /** A turn has begun, or an item has come to its end. */
@@ -168,6 +193,7 @@ export abstract class RunRecords implements Records {
     for (const map of [this.turns, this.fans]) {
       for (const key of [...map.keys()]) if (key.startsWith(`${scope}/`)) map.delete(key)
     }
+    this.data.drop(scope)
     this.onDropped(scope)
   }
 

@@ -30,6 +30,7 @@ const rest = (
     const wakeInMs = inMs === null && dues.length === 0 ? null : Math.min(inMs ?? Number.POSITIVE_INFINITY, ...dues)
     if (held.size === 0 && wakeInMs !== null && wakeInMs <= inProcessMs) {
       if (opens.length > 0) yield* session.commit({ run: session.running(opens[0]!.path), waits: opens })
+      session.data.rest()
       yield* crew.wait(wakeInMs)
       return null
     }
@@ -66,13 +67,17 @@ export const obeyWaits = (course: Course, waits: ReadonlyArray<Wait>): Effect.Ef
     if (opens.length > 0 && (busy || turns.length > 0)) {
       yield* session.commit({ run: session.running(opens[0]!.path), waits: opens })
     }
-    if (turns.length > 0) return null
+    if (turns.length > 0) {
+      session.data.goOn()
+      return null
+    }
     if (!busy) return yield* rest(course, waits, opens, inMs)
     const now = session.clock.unsafeCurrentTimeMillis()
     const soonest = Math.min(
       inMs ?? Number.POSITIVE_INFINITY,
       ...[...later.values()].map((at) => Math.max(0, at - now)),
     )
+    session.data.rest()
     yield* crew.wait(Number.isFinite(soonest) ? soonest : null)
     return null
   })

@@ -12,12 +12,15 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import { CurrentStep } from "../../dsl/internal/currentStep.js"
+import { Ledger } from "../../dsl/internal/ledger.js"
 import { handlerTag, type HandlerContext } from "../../dsl/Operation.js"
 import { StepThrew } from "../../model/Errors.js"
 import type { EffectWrite } from "../../store/CheckpointDriver.js"
 import { fromPromise, lazySignal } from "./asynchrony.js"
 import { errorDetails, primary, property, unwrapThrown } from "./errorDetails.js"
 import { rawText } from "./gate.js"
+import { PaidCalls } from "./paid.js"
+import { addLookedAt } from "./lookedAt.js"
 import { lost, parkAt, recordOutcome, stopWith, type Outcome, type Send } from "./operationState.js"
 import { shownMs } from "./session.js"
 
@@ -83,14 +86,10 @@ export const callHandler = (send: Send, what: "run" | "check", intent: EffectWri
     const { session, attempt, member } = send
     const handler = Context.unsafeGet(session.env.context, handlerTag(member.name))
     const signal = lazySignal()
-    const handlerContext: HandlerContext = {
-      idempotencyKey: intent.idempotencyKey,
-      fence: session.lease.fence,
-      attempt: attempt.attempt,
-      get signal() {
-        return signal.get()
-      },
-    }
+    const handlerContext = addLookedAt(
+      { idempotencyKey: intent.idempotencyKey, fence: session.lease.fence, attempt: attempt.attempt },
+      { signal: signal.get },
+    ) as HandlerContext
     const step = attempt.node.name
     let result: ReturnType<typeof handler.run>
     try {
@@ -103,7 +102,12 @@ export const callHandler = (send: Send, what: "run" | "check", intent: EffectWri
     // A handler is no part of the step: what it performed would have no intent of its own.
     return Effect.mapInputContext(
       Effect.onInterrupt(result, () => Effect.sync(signal.abort)),
-      (context: Context.Context<never>) => Context.omit(CurrentStep)(context as never) as Context.Context<never>,
+      (context: Context.Context<never>) =>
+        Context.add(
+          Context.omit(CurrentStep)(context as never) as Context.Context<never>,
+          Ledger,
+          new PaidCalls(session, attempt, send.state, "handler"),
+        ) as Context.Context<never>,
     )
   })
 

@@ -8,9 +8,11 @@ import * as HashMap from "effect/HashMap"
 import type * as Runtime from "effect/Runtime"
 import * as Schedule from "effect/Schedule"
 import type { Definition, WorkNode } from "../../dsl/Definition.js"
+import type { Budget } from "../../dsl/Budget.js"
 import { codecOf, type Codec } from "../../model/Codec.js"
 import { LeaseLost, type StoreError } from "../../model/Errors.js"
 import type { Plan } from "../../model/Plan.js"
+import type { Prices } from "../../model/Usage.js"
 import {
   finalStatuses,
   type Lease,
@@ -19,16 +21,19 @@ import {
   type SignalRecord,
   type StepRecord,
 } from "../../model/Records.js"
+import type { NewCallRow } from "../../store/CallRows.js"
 import type { CheckpointStoreService, Commit } from "../../store/CheckpointStore.js"
 import { noFaults, type FaultPoint, type FaultsService } from "../Faults.js"
 import type { Durability } from "../../dsl/Definition.js"
 import type { RunQueue, WriteBehind } from "../WriteBehind.js"
 import type { Arrivals } from "./arrivals.js"
 import type { Attempt } from "./decide.js"
+import type { LiveSource } from "./liveOutput.js"
 import { prefixOf, scopeOf, templateOf } from "./paths.js"
 import { Place } from "./places.js"
 import { programOf, type Block, type ControlPair, type Program } from "./program.js"
 import { RunRecords } from "./records.js"
+import { windowScope } from "./windowStates.js"
 
 /** What a worker gives to each of its runs. */
 export interface RunEnv {
@@ -44,6 +49,12 @@ export interface RunEnv {
   readonly leaseMs: number
   readonly maxValueLength: number
   readonly maxRecoveries: number
+  /** What models cost, and what may be spent in a namespace on one day, by a workflow on one day and by a run. */
+  readonly prices: Prices
+  readonly budgets: {
+    readonly day: number | null
+    readonly of: (run: Pick<RunRecord, "workflow" | "version">) => Budget | undefined
+  }
   readonly buffer: WriteBehind<Commit>
   /** What of this run is accepted and not durable. */
   readonly queue: RunQueue<Commit>
@@ -115,6 +126,13 @@ export class RunSession extends RunRecords {
   readonly mail: Mail = { signals: [], isFresh: false, waitsAreFresh: false, hasNews: true }
   /** Something of it waits for what others send: its inbox is looked at by who waits. */
   listens = false
+  /** What its steps emit; null until one does. */
+  live: LiveSource | null = null
+  /** What its paid calls are counted in; null until one is made. */
+  counters: NewCallRow["counters"] | null = null
+  callCount = 0
+  /** How often steps have found that calls under way leave no room for theirs. */
+  readonly outOfRoom = new Map<string, number>()
   /** When short sleeps end, by this process's clock. */
   readonly timers = new Map<string, number>()
   private readonly program: Program
@@ -216,6 +234,9 @@ export class RunSession extends RunRecords {
     this.status = commit.run.status
     this.failure = commit.run.failure
     if (commit.run.cursor !== null) this.cursor = commit.run.cursor
+    // What comes next changes the window as it is then, whether or not it is durable by then.
+    if (this.env.plan.window === undefined) return
+    for (const step of commit.steps) if (step.scope === windowScope) this.note({ ...step, committedAt: 0 })
   }
 
   /** Looks at what has arrived meanwhile (X13). Says whether the run is to be canceled. */
@@ -278,6 +299,35 @@ export class RunSession extends RunRecords {
       return Effect.void
     }
     return Effect.uninterruptible(Effect.map(buffer.accept(queue, commit), () => this.applied(commit, queue.durableAt)))
+  }
+
+  /**
+   * Commits what follows from the records as they stand once nothing else of the run is being written. Where it `mayRunAhead`, it is
+   * not waited for.
+   */
+  commitComputed<E>(
+    computed: Effect.Effect<Parts, E>,
+    mayRunAhead: (parts: Parts) => boolean,
+  ): Effect.Effect<Parts, E | LeaseLost | StoreError> {
+    const { buffer, queue } = this.env
+    const accepted = Effect.flatMap(computed, (parts) => {
+      const commit = this.next(parts)
+      this.admit(commit)
+      const runsAhead = mayRunAhead(parts)
+      const written = buffer.accept(queue, commit, runsAhead ? "logged" : "plain")
+      return Effect.map(written, () => {
+        if (runsAhead) this.applied(commit, queue.durableAt)
+        return { commit, parts, runsAhead }
+      })
+    })
+    return Effect.flatMap(this.inTurn(accepted), ({ commit, parts, runsAhead }) =>
+      runsAhead
+        ? Effect.succeed(parts)
+        : Effect.map(buffer.durable(queue, commit.seq), (at) => {
+            this.applied(commit, at)
+            return parts
+          }),
+    ).pipe(Effect.uninterruptible)
   }
 
   /** A transaction writes its commit itself: beside it nothing is accepted. */

@@ -5,11 +5,14 @@ import * as Effect from "effect/Effect"
 import type * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type { AnyWorkflow } from "../../builder/Workflow.js"
+import { isDataVersion } from "../../dsl/DataVersion.js"
+import { checkMoney } from "../../compiler/internal/checks/money.js"
 import { everyNode } from "../../dsl/internal/nested.js"
 import { durationMs } from "../../dsl/OnUnknown.js"
 import type { Durability } from "../../dsl/Definition.js"
 import { handlerTag, type Handler } from "../../dsl/Operation.js"
 import {
+  dataNeedsTransactions,
   missingPart,
   needsTransactions,
   optionOutOfRange,
@@ -17,6 +20,7 @@ import {
   type Diagnostic,
 } from "../../model/DiagnosticCode.js"
 import { CompileError, type InvalidId } from "../../model/Errors.js"
+import type { Prices } from "../../model/Usage.js"
 import { checkId, defaultNamespace } from "../../model/Ids.js"
 import type { Plan, PlanStep, PlanOperation } from "../../model/Plan.js"
 import type { Capabilities } from "../../store/Capabilities.js"
@@ -39,6 +43,10 @@ export interface Settings {
   readonly local: { readonly directory: string; readonly log: LogSync | "off" } | null
   readonly maxPendingCommits: number
   readonly maxPendingBytes: number
+  /** For how long rejected outputs are kept; infinite for ever. */
+  readonly keepRejectedMs: number
+  readonly prices: Prices
+  readonly budget: { readonly day: number } | undefined
 }
 
 const maxPause = 3_600_000
@@ -88,8 +96,11 @@ export const settings = (
       local: options.local === undefined ? null : { log: "synced", ...options.local },
       maxPendingCommits: options.maxPendingCommits ?? 10_000,
       maxPendingBytes: options.maxPendingBytes ?? 64 * 1024 * 1024,
+      keepRejectedMs: ms(options.keepRejected, 30 * 86_400_000),
+      prices: options.prices ?? {},
+      budget: options.budget,
     }
-    const diagnostics = Object.entries(ranges).flatMap(([name, [lowest, most]]): ReadonlyArray<Diagnostic> => {
+    const diagnostics: Array<Diagnostic> = Object.entries(ranges).flatMap(([name, [lowest, most]]) => {
       const value = made[name as keyof typeof ranges]
       const least = name === "maxPollMs" ? pauseInRange(pollMs) : lowest
       return Number.isSafeInteger(value) && value >= least && value <= most
@@ -102,6 +113,12 @@ export const settings = (
             },
           ]
     })
+    if (!(made.keepRejectedMs >= 0)) {
+      const expected = "a duration from 0 up; Duration.infinity for ever"
+      const message = optionOutOfRange("the worker", "keepRejected", expected, String(options.keepRejected))
+      diagnostics.push({ code: "CRN110", step: null, message })
+    }
+    diagnostics.push(...checkMoney("the worker", options.prices, options.budget))
     if (diagnostics.length > 0) return yield* new CompileError({ workflow: "(worker)", diagnostics })
     return made
   })
@@ -145,6 +162,21 @@ const unmet = (
     }),
   ])
 
+/** Data that stands in the store's database is read in transactions of it. */
+const unmetData = (
+  { definition }: AnyWorkflow,
+  { capabilities: { name, transactions } }: CheckpointStoreService,
+): ReadonlyArray<Diagnostic> =>
+  transactions
+    ? []
+    : everyNode(definition.nodes).flatMap((node) =>
+        (node.kind === "step" ? node.effects : []).flatMap((effect): ReadonlyArray<Diagnostic> =>
+          isDataVersion(effect) && effect.place === "store"
+            ? [{ code: "CRN106", step: node.name, message: dataNeedsTransactions(node.name, effect.name, name) }]
+            : [],
+        ),
+      )
+
 /** Two workflows of one name and version: a run of it could be executed by either. The same one twice is one. */
 const clash = (plan: Plan, workflow: AnyWorkflow, known: Runnable | undefined): ReadonlyArray<Diagnostic> =>
   known === undefined || known.workflow === workflow
@@ -176,7 +208,11 @@ export const compiled = (
     for (const workflow of withChildren(workflows)) {
       const plan = yield* workflow.plan as Either.Either<Plan, CompileError>
       const key = JSON.stringify([plan.workflow, plan.version])
-      const diagnostics = [...clash(plan, workflow, byName.get(key)), ...unmet(plan, store, context, leaseMs)]
+      const diagnostics = [
+        ...clash(plan, workflow, byName.get(key)),
+        ...unmet(plan, store, context, leaseMs),
+        ...unmetData(workflow, store),
+      ]
       if (diagnostics.length > 0) return yield* new CompileError({ workflow: plan.workflow, diagnostics })
       byName.set(key, { workflow, plan })
     }

@@ -46,7 +46,7 @@ const chosen = (session: RunSession, steer: Steer): Effect.Effect<string, unknow
   const prefix = prefixOf(steer.path)
   const label =
     node.kind === "match"
-      ? Effect.map(looked(session, prefix, node.value), (value) =>
+      ? Effect.map(looked(session, prefix, node.value, "results"), (value) =>
           caseOf((value as Record<string, unknown> | null)?.[node.tag]),
         )
       : node.kind === "branch"

@@ -13,12 +13,15 @@ import { LeaseLost, StepMisuse, type StoreError } from "../../model/Errors.js"
 import type { TransactionAccess } from "../../store/CheckpointDriver.js"
 import { runAttempt, type AttemptEnd } from "./attempt.js"
 import { successParts } from "./attemptEnds.js"
+import { dataScope, isDataScope } from "./dataNotes.js"
 import type { Attempt } from "./decide.js"
 import type { Failure, Turn } from "./leave.js"
+import { loadWindow } from "./loading.js"
 import { noOperation } from "./operationState.js"
 import { prefixOf, scopeOf } from "./paths.js"
 import type { RunSession } from "./session.js"
 import { transactionTimeoutMs } from "./transactionLimits.js"
+import { changed } from "./window.js"
 
 /** What became of an attempt: durable, with its turn of the loop, or an end that left nothing in the database. */
 export type TransactionTurn =
@@ -50,7 +53,8 @@ const settle = (session: RunSession, path: string): Effect.Effect<boolean, Failu
   Effect.gen(function* () {
     yield* session.commit({ run: session.running(path) }, "inTransaction")
     const { namespace, runId } = session.run
-    const scopes = [scopeOf(prefixOf(path))]
+    const scope = scopeOf(prefixOf(path))
+    const scopes = [scope, dataScope(scope)]
     const query = { namespace, runId, scopes, newestFirst: true, after: null, limit: null, withResults: true }
     const run = yield* session
       .persist(session.env.store.findRun(namespace, runId))
@@ -59,6 +63,8 @@ const settle = (session: RunSession, path: string): Effect.Effect<boolean, Failu
     const record = steps.find((step) => step.path === path)
     if (record === undefined) return false
     session.note(record)
+    for (const step of steps) if (isDataScope(step.scope)) session.note(step)
+    if (session.window) yield* loadWindow(session)
     session.status = run.status
     return true
   }).pipe(Effect.uninterruptible)
@@ -69,7 +75,15 @@ const bodyOf = (session: RunSession, attempt: Attempt, access: TransactionAccess
     const state = noOperation()
     const end = yield* runAttempt(session, attempt, state, access)
     if (end._tag !== "Passed") return yield* Effect.fail(new RolledBack(end))
-    const parts = yield* successParts(session, attempt, end, state)
+    const { changes } = state
+    const window =
+      changes === null
+        ? null
+        : yield* Effect.mapError(
+            changed(session, attempt, changes, end.output.text),
+            (refused) => new RolledBack(refused),
+          )
+    const parts = yield* successParts(session, attempt, end, state, window)
     yield* session.reach("beforeCommit", attempt.path, attempt.attempt)
     // The guard refuses it in any case; a lease that has ended need not ask.
     if (session.env.leaseRemainingMs() <= 0) {

@@ -220,6 +220,10 @@ const watching = (store: CheckpointStoreService, use: (watch: Watch) => End): En
 export const untilOver = (store: CheckpointStoreService, run: RunKey): End =>
   watching(store, (watch) => watch.wait(run, isOver, null))
 
+/** Waits until a run is final, however long it waits for a person before. */
+export const untilFinal = (store: CheckpointStoreService, run: RunKey): End =>
+  watching(store, (watch) => watch.wait(run, ({ status }) => finalStatuses.has(status), null))
+
 /** Waits until a run has come further than that seq, or is final. `askedAt`: when whoever follows it has asked last. */
 export const untilBeyond = (store: CheckpointStoreService, run: RunKey, seq: number, askedAt: number): End =>
   watching(store, (watch) =>

@@ -13,7 +13,7 @@ const ofCodec = (step: string | null, place: string, codec: Codec<unknown> | nul
   return problem === null ? [] : [{ code: "CRN105", step, message: `${notJson(place)} (${problem})` }]
 }
 
-const ofSchema = (step: string | null, place: string, schema: unknown): ReadonlyArray<Diagnostic> =>
+export const ofSchema = (step: string | null, place: string, schema: unknown): ReadonlyArray<Diagnostic> =>
   ofCodec(step, place, isSchema(schema) ? codecOf(schema) : null)
 
 const ofOperation = (step: string, operation: AnyOperation): ReadonlyArray<Diagnostic> => [

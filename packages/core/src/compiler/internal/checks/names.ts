@@ -1,9 +1,16 @@
 /** CRN104: every name can be stored, and is there once. */
 import * as Either from "effect/Either"
+import { isDataVersion, type AnyDataVersion } from "../../../dsl/DataVersion.js"
 import type { Definition, Node } from "../../../dsl/Definition.js"
 import { bodiesOf, everyNode } from "../../../dsl/internal/nested.js"
 import type { MemberOperation } from "../../../dsl/Operation.js"
-import { nameTaken, nameUnusable, operationNameTaken, type Diagnostic } from "../../../model/DiagnosticCode.js"
+import {
+  dataNameTaken,
+  nameTaken,
+  nameUnusable,
+  operationNameTaken,
+  type Diagnostic,
+} from "../../../model/DiagnosticCode.js"
 import { checkId } from "../../../model/Ids.js"
 import { operationsOf } from "../operationsOf.js"
 import { nameText } from "../shown.js"
@@ -46,6 +53,22 @@ const ofOperations = (definition: Definition): ReadonlyArray<Diagnostic> => {
   return found
 }
 
+/** What a step has read is found again by its name, among what the step declares. */
+const ofData = (definition: Definition): ReadonlyArray<Diagnostic> =>
+  everyNode(definition.nodes).flatMap((node) => {
+    if (node.kind !== "step" || !Array.isArray(node.effects)) return []
+    const known = new Map<unknown, AnyDataVersion>()
+    return node.effects.filter(isDataVersion).flatMap((data): ReadonlyArray<Diagnostic> => {
+      const first = known.get(data.name) ?? data
+      known.set(data.name, first)
+      const problem =
+        first === data
+          ? unusable("the name of data", data.name)
+          : dataNameTaken(nameText(node.name), nameText(data.name))
+      return problem === null ? [] : [{ code: "CRN104", step: nameText(node.name), message: problem }]
+    })
+  })
+
 const own = (node: Node, visible: ReadonlySet<unknown>): string | null =>
   unusable("the step name", node.name) ??
   (visible.has(node.name)
@@ -83,5 +106,6 @@ export const checkNames = (definition: Definition): ReadonlyArray<Diagnostic> =>
     ...(workflow === null ? [] : [{ code: "CRN104" as const, step: null, message: workflow }]),
     ...ofScope(definition.nodes, new Set()),
     ...ofOperations(definition),
+    ...ofData(definition),
   ]
 }

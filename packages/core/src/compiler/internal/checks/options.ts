@@ -1,4 +1,5 @@
 /** CRN110: numbers and durations are in their range: no zero timeout that never fires, no endless retry. */
+import { isDataVersion } from "../../../dsl/DataVersion.js"
 import type { Definition, Node, ReviewNode, SleepNode, WorkNode } from "../../../dsl/Definition.js"
 import { everyNode } from "../../../dsl/internal/nested.js"
 import { durationMs } from "../../../dsl/OnUnknown.js"
@@ -30,7 +31,7 @@ const duration = (option: string, value: unknown, least: number): ReadonlyArray<
 const durability = (value: unknown): ReadonlyArray<Problem> =>
   value === undefined || value === "step" || value === "barrier" ? [] : [["durability", `"step" or "barrier"`, value]]
 
-const ofWork = ({ options }: WorkNode): ReadonlyArray<Problem> => [
+export const ofWork = ({ options }: WorkNode): ReadonlyArray<Problem> => [
   ...duration("timeout", options.timeout, 1),
   ...(options.retry === undefined
     ? []
@@ -100,11 +101,21 @@ const ofReview = (node: ReviewNode): ReadonlyArray<Problem> => [
   ...durationOrNull("validFor", node.validFor),
 ]
 
+/** Nothing of what any other step reads has a version. */
+const ofStale = (node: WorkNode): ReadonlyArray<Problem> => {
+  const { onStale } = node.options
+  if (onStale === undefined) return []
+  const reads = node.kind === "step" && Array.isArray(node.effects) && node.effects.some(isDataVersion)
+  return reads
+    ? oneOf("onStale", ["rerun", "review", "fail", "accept"], onStale)
+    : [["onStale", "left out of a step whose effects hold no DataVersion", onStale]]
+}
+
 const ofOptions = (node: Node): ReadonlyArray<Problem> => {
   switch (node.kind) {
     case "step":
     case "perform":
-      return ofWork(node)
+      return [...ofWork(node), ...ofStale(node)]
     case "loop":
       return [...wholeFrom("maxIterations", 1, node.maxIterations), ...oneOf("onLimit", ["fail", "stop"], node.onLimit)]
     case "forEach":

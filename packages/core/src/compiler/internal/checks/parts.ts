@@ -1,6 +1,7 @@
 /** CRN107: functions, operations, schemas' companions and bodies that a caller without types may have left out. */
 import * as Either from "effect/Either"
-import type { ChildNode, Definition, Node, PerformNode } from "../../../dsl/Definition.js"
+import { isDataVersion } from "../../../dsl/DataVersion.js"
+import type { ChildNode, Definition, Node, PerformNode, StepNode } from "../../../dsl/Definition.js"
 import { everyNode } from "../../../dsl/internal/nested.js"
 import { isOperation } from "../../../dsl/Operation.js"
 import {
@@ -24,13 +25,24 @@ const ofPerform = ({ operation, payload, compensate }: PerformNode): ReadonlyArr
         ? []
         : ["complete compensate; give an operation and a payload function"]
 
+/** What would be missing only when a run goes on, days after the step. */
+const ofData = ({ effects }: StepNode): ReadonlyArray<string> =>
+  (Array.isArray(effects) ? effects : []).filter(isDataVersion).flatMap(({ name, source }) => {
+    const of = `of data '${nameText(name)}'`
+    if (source.place === "store") return needs(source.rows, `query ${of}; give a function from the key to rows`)
+    const capture = needs(source.capture, `capture ${of}; give a function from the key to { value, token }`)
+    return source.isCurrent === null
+      ? capture
+      : [...capture, ...needs(source.isCurrent, `function isCurrent ${of}; give one from key and token to a boolean`)]
+  })
+
 const isCompiled = ({ workflow }: ChildNode): boolean =>
   typeof workflow === "object" && workflow !== null && Either.isEither(workflow.plan)
 
 const missing = (node: Node): ReadonlyArray<string> => {
   switch (node.kind) {
     case "step":
-      return needs(node.run, "function to run; give it as the third argument")
+      return [...needs(node.run, "function to run; give it as the third argument"), ...ofData(node)]
     case "perform":
       return ofPerform(node)
     case "branch":
