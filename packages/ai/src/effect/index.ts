@@ -1,0 +1,1 @@
+export { EffectModel, type UsageOptions } from "./EffectModel.js"

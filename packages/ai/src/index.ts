@@ -1,0 +1,1 @@
+export { listPrices } from "./listPrices.js"
