@@ -1,7 +1,8 @@
 /**
  * The demo: invoices are read, cards charged, receipts mailed, and the worker is killed twice at the worst moments.
  *
- * `--help` lists the flags. The exit code is 1 unless Cairn charged and mailed every invoice exactly once.
+ * `--help` lists the flags. The exit code is 1 unless Cairn charged and mailed every invoice exactly once, and its account of what
+ * the model cost agrees with the logs.
  */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -13,7 +14,7 @@ import { narrator } from "./narration.js"
 import { startDatabase } from "./processes.js"
 import { play, type Facts } from "./scenario.js"
 import type { StorePlace } from "./store.js"
-import { complaints, renderOvercharged, renderTable, tally } from "./summary.js"
+import { accountComplaints, complaints, renderOvercharged, renderSaved, renderTable, tally } from "./summary.js"
 import { filesIn } from "./workerProtocol.js"
 
 const print = (text = ""): void => {
@@ -84,11 +85,12 @@ const conclude = (cairn: Facts | null, plain: Facts, withKeys: Facts): ReadonlyA
     { title: "retry with keys", tally: tally(withKeys) },
   ]
   print(renderTable(columns, runs.length))
+  print(renderSaved(cairn, plain))
   print()
   print(`  Charged by the plain retry beyond what was owed: ${colors.red(renderOvercharged(tally(plain)))}`)
   print("  Keys save the money while the model reads a text the same way each time. It is asked again, and")
   print("  another payload under the same key is refused. Cairn sends the payload that it has recorded.")
-  return cairn === null ? [] : complaints(cairn, runs)
+  return cairn === null ? [] : [...complaints(cairn, runs), ...accountComplaints(cairn, plain)]
 }
 
 const main = async (): Promise<number> => {

@@ -1,9 +1,8 @@
 /** Tells what happens, as it happens. */
 import colors from "picocolors"
-import type { Audience, Facts, Life } from "./scenario.js"
+import type { Audience, Facts, Life, Told } from "./scenario.js"
 import { doneIn } from "./summary.js"
 import { leaseMs, operationTimeoutMs } from "./timing.js"
-import type { WorkerEvent } from "./workerProtocol.js"
 
 type Print = (line: string) => void
 
@@ -13,7 +12,7 @@ const stepWidth = 9
 const line = (name: string, step: string, text: string): string =>
   `    ${name.padEnd(nameWidth)}${step.padEnd(stepWidth)}${text}`
 
-const describe = (event: WorkerEvent): string => {
+const describe = (event: Told): string => {
   switch (event.event) {
     case "found": {
       const open = event.open === null ? "" : colors.yellow(`; '${event.open}' was sent, its outcome is unknown`)

@@ -7,7 +7,7 @@
  */
 import { addsUp } from "./arithmetic.js"
 import { engineFrom } from "./extractors/choose.js"
-import { logged, type ModelCall } from "./extractors/engine.js"
+import { logged, type ModelEntry } from "./extractors/engine.js"
 import { readInbox } from "./inbox.js"
 import type { Invoice } from "./invoice.js"
 import { makeKillSwitch } from "./killSwitch.js"
@@ -27,10 +27,10 @@ const acknowledgements = openJournal<Acknowledged>(files.jobs)
 const done = new Set(acknowledgements.read().map(({ job }) => job))
 const queue = readInbox().filter(({ file }) => !done.has(file))
 const killSwitch = makeKillSwitch(settings.killAfter ?? undefined, queue.length)
-const engine = logged(await engineFrom(process.env), openJournal<ModelCall>(files.model))
+const engine = logged(await engineFrom(process.env), openJournal<ModelEntry>(files.model))
 
 const extract = async (text: string): Promise<Invoice> => {
-  const invoice = (await engine.read(text)) as Invoice
+  const invoice = (await engine.read(text)).invoice as Invoice
   const problem = addsUp(invoice)
   if (problem !== true) throw new Error(problem)
   const amount = inMoney(invoice.totalCents, invoice.currency)

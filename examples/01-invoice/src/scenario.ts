@@ -3,13 +3,13 @@
  * API has answered, started again, and finishes. What happened is read from the durable logs of the providers.
  */
 import { mkdirSync } from "node:fs"
-import type { ModelCall } from "./extractors/engine.js"
+import type { ModelEntry } from "./extractors/engine.js"
 import { runWorker, startProvider, type RunningProvider } from "./processes.js"
 import type { Entry } from "./providers/idempotentApi.js"
 import { readJournal } from "./providers/journal.js"
 import type { Mail } from "./providers/mail.js"
 import type { Charge } from "./providers/payments.js"
-import { filesIn, type Contender, type WorkerEvent, type WorkerSettings } from "./workerProtocol.js"
+import { filesIn, type Account, type Contender, type WorkerEvent, type WorkerSettings } from "./workerProtocol.js"
 
 /** How one worker process ended: its exit code, or the signal that ended it. */
 export interface Life {
@@ -17,22 +17,27 @@ export interface Life {
   readonly exit: number | NodeJS.Signals
 }
 
-/** What is known afterwards; all but `lives` and `problems` from durable logs. */
+/** What is known afterwards; all but `lives`, `problems` and `account` from durable logs. */
 export interface Facts {
   readonly lives: ReadonlyArray<Life>
   readonly payments: ReadonlyArray<Entry<Charge>>
   readonly mail: ReadonlyArray<Entry<Mail>>
-  readonly model: ReadonlyArray<ModelCall>
+  readonly model: ReadonlyArray<ModelEntry>
+  /** By Cairn's own account; null where it was not told, as of a plain retry. */
+  readonly account: Account | null
   /** By run: null where it finished well. */
   readonly problems: ReadonlyMap<string, string | null>
 }
+
+/** What happens to an invoice. */
+export type Told = Exclude<WorkerEvent, { readonly event: "accounted" }>
 
 /** Who watches a scenario while it goes on. */
 export interface Audience {
   readonly providers?: (payments: RunningProvider, mail: RunningProvider) => void
   /** `life` counts from 1. */
   readonly born?: (pid: number, life: number) => void
-  readonly event?: (event: WorkerEvent) => void
+  readonly event?: (event: Told) => void
   /** With what the providers' logs say at that moment. */
   readonly died?: (life: Life, so: Pick<Facts, "payments" | "mail">) => void
 }
@@ -53,12 +58,14 @@ export const play = async (contender: Contender, folder: string, audience: Audie
     audience.providers?.(payments, mail)
     const lives: Array<Life> = []
     const problems = new Map<string, string | null>()
+    let account: Account | null = null
     for (const killAfter of deaths) {
       const worker = runWorker(
         { ...contender, folder, paymentsUrl: payments.url, mailUrl: mail.url, killAfter },
         (event) => {
           if (event.event === "finished") problems.set(event.run, event.problem)
-          audience.event?.(event)
+          if (event.event === "accounted") account = event
+          else audience.event?.(event)
         },
       )
       audience.born?.(worker.pid, lives.length + 1)
@@ -70,7 +77,8 @@ export const play = async (contender: Contender, folder: string, audience: Audie
       lives,
       payments: await logOf<Charge>(payments),
       mail: await logOf<Mail>(mail),
-      model: readJournal<ModelCall>(files.model),
+      model: readJournal<ModelEntry>(files.model),
+      account,
       problems,
     }
   } finally {

@@ -1,6 +1,7 @@
 /** Counts what the providers' logs say, judges it, and lays it out for people. */
 import colors from "picocolors"
-import { inMoney } from "./money.js"
+import type { ModelEntry } from "./extractors/engine.js"
+import { inDollars, inMoney } from "./money.js"
 import type { Entry } from "./providers/idempotentApi.js"
 import type { Charge } from "./providers/payments.js"
 import type { Facts } from "./scenario.js"
@@ -15,6 +16,10 @@ export interface Tally {
   /** Requests that got the kept answer of an earlier one. */
   readonly replayed: number
   readonly modelCalls: number
+  /** What they cost, by the model's log, in micro-dollars; null where a price or a bill is not known. */
+  readonly modelCost: number | null
+  /** Whether nobody was billed, and the tokens are guessed. */
+  readonly isEstimate: boolean
   /** What was charged beyond once an invoice, by currency, in hundredths. */
   readonly overcharged: Readonly<Record<string, number>>
 }
@@ -36,6 +41,19 @@ const overchargedBy = (charges: ReadonlyArray<Charge>): Record<string, number> =
   return beyond
 }
 
+type Bill = Extract<ModelEntry, { readonly entry: "billed" }>
+
+const billsIn = ({ model }: Pick<Facts, "model">): ReadonlyArray<Bill> =>
+  model.flatMap((entry) => (entry.entry === "billed" ? [entry] : []))
+
+const isEstimated = (facts: Facts): boolean => billsIn(facts).some(({ isEstimate }) => isEstimate)
+
+const costBy = (bills: ReadonlyArray<Bill>): number | null =>
+  bills.reduce<number | null>(
+    (sum, { microDollars }) => (sum === null || microDollars === null ? null : sum + microDollars),
+    0,
+  )
+
 export const tally = (facts: Facts): Tally => {
   const charges = doneIn(facts.payments)
   return {
@@ -46,7 +64,9 @@ export const tally = (facts: Facts): Tally => {
     mailRequests: count(facts.mail, "received"),
     mails: doneIn(facts.mail).length,
     replayed: count(facts.payments, "replayed") + count(facts.mail, "replayed"),
-    modelCalls: facts.model.length,
+    modelCalls: facts.model.filter(({ entry }) => entry === "asked").length,
+    modelCost: costBy(billsIn(facts)),
+    isEstimate: isEstimated(facts),
     overcharged: overchargedBy(charges),
   }
 }
@@ -78,9 +98,57 @@ export const complaints = (facts: Facts, runs: ReadonlyArray<string>): ReadonlyA
   return found
 }
 
+/**
+ * Whether what Cairn has saved must be what a plain retry pays more: to the micro-dollar, where a text costs as much each time, and
+ * nothing but the kills has cut a run off. On a busy machine a worker may also lose its lease.
+ */
+const isComparable = (cairn: Facts): boolean =>
+  isEstimated(cairn) && cairn.account?.interruptions.every((times) => times === tally(cairn).kills) === true
+
+/**
+ * What is wrong with Cairn's account of what the model has cost: nothing, if it agrees with the model's own log, and if what it says
+ * was saved is what the other has paid more.
+ */
+export const accountComplaints = (cairn: Facts, plain: Facts): ReadonlyArray<string> => {
+  const { account } = cairn
+  const { modelCost: paid } = tally(cairn)
+  const { modelCost: paidByPlain } = tally(plain)
+  if (account === null) return ["nothing was heard of Cairn's account"]
+  const found: Array<string> = []
+  // A call that failed, or a model without a price: that its cost is not known is what the account says, too.
+  if (account.unknown === 0 && paid !== account.microDollars)
+    found.push(`Cairn's account says ${inDollars(account.microDollars)}, the model's log ${billed(paid)}`)
+  const more = paid === null || paidByPlain === null ? null : paidByPlain - paid
+  if (isEstimated(cairn) && account.unknown > 0) found.push(`Cairn does not know the cost of ${account.unknown} calls`)
+  if (isComparable(cairn) && account.saved !== more)
+    found.push(`Cairn says that ${inDollars(account.saved)} was saved, the plain retry has paid ${billed(more)} more`)
+  return found
+}
+
+/** What stands under the table about money: how the model's cost was reckoned, and what resuming has saved. */
+export const renderSaved = (cairn: Facts | null, plain: Facts): string => {
+  const [bill] = billsIn(plain)
+  const basis =
+    bill?.isEstimate === true
+      ? [
+          "  ~ An estimate: rules have read the texts, and nobody bills them. A model would have billed so",
+          `    much, by a token for 4 characters and the list price of ${bill.model}.`,
+        ]
+      : [`  By the provider's count of tokens and the list price of ${bill?.model ?? "the model"}.`]
+  if (cairn === null || cairn.account === null) return basis.join("\n")
+  const saved = colors.green(approximately(cairn.account.saved, isEstimated(cairn)))
+  const comparison = isComparable(cairn) ? ": what the others paid more" : ""
+  return [...basis, "", `  Resuming has saved ${saved}, by Cairn's own account (Cairn.cost)${comparison}.`].join("\n")
+}
+
+const approximately = (microDollars: number | null, isEstimate: boolean): string =>
+  `${isEstimate ? "~" : ""}${billed(microDollars)}`
+
+const billed = (microDollars: number | null): string => (microDollars === null ? "unknown" : inDollars(microDollars))
+
 interface Row {
   readonly label: string
-  readonly of: (tally: Tally) => number
+  readonly of: (tally: Tally) => number | string
   /** Whether it should be one for each invoice. */
   readonly once?: true
 }
@@ -94,6 +162,7 @@ const rows: ReadonlyArray<Row> = [
   { label: "charges made", of: (t) => t.charges, once: true },
   { label: "mails delivered", of: (t) => t.mails, once: true },
   { label: "model calls", of: (t) => t.modelCalls, once: true },
+  { label: "what they cost", of: (t) => approximately(t.modelCost, t.isEstimate) },
 ]
 
 const labelWidth = 32

@@ -6,12 +6,13 @@ import { Cairn, CheckpointStore, defaultNamespace, Faults, Worker } from "@cairn
 import { Effect, Either, Layer, Logger, Schema } from "effect"
 import { extractorLayer } from "./extract.js"
 import { engineFrom } from "./extractors/choose.js"
-import { logged, type Engine, type ModelCall } from "./extractors/engine.js"
+import { logged, type Engine, type ModelEntry } from "./extractors/engine.js"
 import { handlers } from "./handlers.js"
 import { readInbox } from "./inbox.js"
 import { Invoice } from "./invoice.js"
 import { makeKillSwitch } from "./killSwitch.js"
 import { inMoney } from "./money.js"
+import { prices } from "./prices.js"
 import { openJournal } from "./providers/journal.js"
 import { storeAt, type StorePlace } from "./store.js"
 import { leaseMs } from "./timing.js"
@@ -45,23 +46,23 @@ const sayFound = Effect.gen(function* () {
 })
 
 /** The engine, telling what it read. */
-const telling = ({ name, read }: Engine): Engine => ({
-  name,
+const telling = (engine: Engine): Engine => ({
+  ...engine,
   read: async (text, signal) => {
-    const raw = await read(text, signal)
-    const invoice = Schema.decodeUnknownEither(Invoice)(raw)
+    const reading = await engine.read(text, signal)
+    const invoice = Schema.decodeUnknownEither(Invoice)(reading.invoice)
     if (Either.isRight(invoice)) {
       const { number, totalCents, currency, dueOn } = invoice.right
-      say({ event: "extracted", engine: name, invoice: number, amount: inMoney(totalCents, currency), dueOn })
+      say({ event: "extracted", engine: engine.name, invoice: number, amount: inMoney(totalCents, currency), dueOn })
     }
-    return raw
+    return reading
   },
 })
 
 const engine = await engineFrom(process.env)
-const extractor = extractorLayer(logged(telling(engine), openJournal<ModelCall>(files.model)))
+const extractor = extractorLayer(logged(telling(engine), openJournal<ModelEntry>(files.model)))
 
-const worker = Worker.layer({ workflows: [invoice], lease: leaseMs, pollInterval: "100 millis" }).pipe(
+const worker = Worker.layer({ workflows: [invoice], prices, lease: leaseMs, pollInterval: "100 millis" }).pipe(
   Layer.provide([
     extractor,
     handlers(settings, (step, number, answered) => say({ event: "answered", invoice: number, step, answered })),
@@ -82,9 +83,21 @@ const runAll = Effect.forEach(
   { concurrency: "unbounded", discard: true },
 )
 
+/** What the model has cost and what resuming has saved, by the account that the store keeps of paid calls. */
+const sayAccount = Effect.gen(function* () {
+  const store = yield* CheckpointStore
+  const runs = yield* Effect.forEach(inbox, ({ file }) => store.findRun(defaultNamespace, file))
+  const interruptions = runs.map((run) => run.interruptions)
+  const [sum] = yield* Cairn.cost({ by: "workflow", workflow: invoice.name })
+  if (sum === undefined) return
+  const { microDollars, unknown, saved } = sum
+  say({ event: "accounted", microDollars, unknown, saved, interruptions })
+})
+
 await Effect.runPromise(
   sayFound.pipe(
     Effect.zipRight(Effect.provide(runAll, worker)),
+    Effect.zipRight(sayAccount),
     Effect.provide(storeAt(settings.store)),
     // Standard output belongs to the events.
     Effect.provide(Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.logfmtLogger))),

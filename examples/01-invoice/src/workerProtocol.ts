@@ -17,6 +17,17 @@ export type WorkerSettings<Who extends Contender = Contender> = Who & {
   readonly killAfter: "charge" | "email" | null
 }
 
+/**
+ * Cairn's account of the model's calls, in micro-dollars. `unknown`: how many calls there are whose cost is not known.
+ * `interruptions`: how often each run was cut off, by a kill or otherwise; `saved` counts all of them.
+ */
+export interface Account {
+  readonly microDollars: number
+  readonly unknown: number
+  readonly saved: number
+  readonly interruptions: ReadonlyArray<number>
+}
+
 export type WorkerEvent =
   /** What the worker finds when it starts. */
   | {
@@ -39,6 +50,8 @@ export type WorkerEvent =
       readonly answered: Answered
     }
   | { readonly event: "finished"; readonly run: string; readonly problem: string | null }
+  /** Under Cairn, at the end. */
+  | ({ readonly event: "accounted" } & Account)
 
 export const settingsVariable = "CAIRN_DEMO_WORKER"
 

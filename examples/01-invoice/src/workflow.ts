@@ -1,5 +1,5 @@
 /** The workflow: read an invoice, charge the card on file, mail the receipt. */
-import { Effects, OnUnknown, Operation, Output, Workflow } from "@cairn/core"
+import { Effects, OnUnknown, Operation, Output, Usage, Workflow } from "@cairn/core"
 import { Schema } from "effect"
 import { Extractor } from "./extract.js"
 import { Invoice } from "./invoice.js"
@@ -44,7 +44,12 @@ export const SendEmail = Operation.make("mail.send", {
 /** What whoever started the run is given. */
 export const Paid = Schema.Struct({ invoice: Schema.String, charge: Schema.String, mail: Schema.String })
 
-export const invoice = Workflow.make("invoice", { version: 1, input: InvoiceRequest })
+export const invoice = Workflow.make("invoice", {
+  version: 1,
+  input: InvoiceRequest,
+  // A run that would spend more on its model is parked before the call.
+  budget: { run: Usage.dollars(1) },
+})
   .step(
     "extract",
     {

@@ -7,7 +7,7 @@ import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import type { ModelCall } from "../src/extractors/engine.js"
+import type { ModelEntry } from "../src/extractors/engine.js"
 import type { AnnouncedPostgres } from "../src/processes.js"
 import type { Entry } from "../src/providers/idempotentApi.js"
 import { readJournal } from "../src/providers/journal.js"
@@ -80,20 +80,27 @@ const kept = (temporary: string) => {
       database: files.database,
       payments: readJournal<Entry<Charge>>(files.payments),
       mail: readJournal<Entry<Mail>>(files.mail),
-      model: readJournal<ModelCall>(files.model),
+      model: readJournal<ModelEntry>(files.model),
     }
   }
 }
 
 const replayed = (log: ReadonlyArray<Entry<unknown>>) => log.filter(({ entry }) => entry === "replayed")
 const received = (log: ReadonlyArray<Entry<unknown>>) => log.filter(({ entry }) => entry === "received")
+const asked = (log: ReadonlyArray<ModelEntry>) => log.filter(({ entry }) => entry === "asked")
+
+/** What a scenario's model has cost, in micro-dollars, by its log. */
+const costIn = (log: ReadonlyArray<ModelEntry>): number =>
+  log.reduce((sum, entry) => sum + (entry.entry === "billed" ? entry.microDollars! : 0), 0)
+
+const dollars = (microDollars: number): string => `$${(microDollars / 1e6).toFixed(6)}`
 
 /** What the demo promises, whatever the store: by the logs, and by the table made of them. */
 const expectPromises = (output: string, scenario: ReturnType<typeof kept>): void => {
   const cairn = scenario("cairn")
   expect(invoicesOf(cairn.payments)).toEqual(all)
   expect(invoicesOf(cairn.mail)).toEqual(all)
-  expect(cairn.model).toHaveLength(3)
+  expect(asked(cairn.model)).toHaveLength(3)
   for (const log of [cairn.payments, cairn.mail]) {
     // Each was sent before the kill and again after it, under one key an invoice.
     expect(received(log).length).toBeGreaterThanOrEqual(6)
@@ -105,12 +112,12 @@ const expectPromises = (output: string, scenario: ReturnType<typeof kept>): void
   const plain = scenario("plain")
   expect(invoicesOf(plain.payments)).toEqual([...all, ...all, ...all].sort())
   expect(invoicesOf(plain.mail)).toEqual([...all, ...all].sort())
-  expect(plain.model).toHaveLength(9)
+  expect(asked(plain.model)).toHaveLength(9)
 
   const withKeys = scenario("plain-with-keys")
   expect(invoicesOf(withKeys.payments)).toEqual(all)
   expect(invoicesOf(withKeys.mail)).toEqual(all)
-  expect(withKeys.model).toHaveLength(9)
+  expect(asked(withKeys.model)).toHaveLength(9)
 
   expect(cells(output, "worker processes started")).toEqual([3, 3, 3])
   expect(cells(output, "of them killed with SIGKILL")).toEqual([2, 2, 2])
@@ -121,6 +128,17 @@ const expectPromises = (output: string, scenario: ReturnType<typeof kept>): void
   expect(cells(output, "charges made")).toEqual([3, 9, 3])
   expect(cells(output, "mails delivered")).toEqual([3, 6, 3])
   expect(cells(output, "model calls")).toEqual([3, 9, 9])
+  const [once, thrice] = [costIn(cairn.model), costIn(plain.model)]
+  expect(once).toBeGreaterThan(0)
+  expect([thrice, costIn(withKeys.model)]).toEqual([3 * once, 3 * once])
+  expect(output).toMatch(new RegExp(`what they cost +~\\${dollars(once)}( +~\\${dollars(thrice)}){2}\n`))
+  // By Cairn's own account, which knows of no plain retry.
+  const saved =
+    Number(/Resuming has saved ~\$(\d\.\d{6}), by Cairn's own account \(Cairn\.cost\)/.exec(output)?.[1]) * 1e6
+  // A worker that is starved of its processor may lose a lease, which counts as one more interruption.
+  if (output.includes("what the others paid more")) expect(saved).toBeCloseTo(thrice - once)
+  else expect(saved).toBeGreaterThanOrEqual(thrice - once)
+  expect(output).toContain("~ An estimate: rules have read the texts, and nobody bills them.")
   for (const beyond of ["CHF 8,776.42", "GBP 5,805.60", "EUR 3,497.18"]) expect(output).toContain(beyond)
   expect(output).toContain("each charged once, each mailed once")
 }
@@ -163,6 +181,7 @@ describe.concurrent("the demo", { timeout }, () => {
       expect(code).toBe(0)
       expect(output).toContain("\u001b[31m")
       expect(output).not.toContain("Worker 1")
+      expect(output).not.toContain("Cairn.cost")
       expect(readdirSync(temporary).filter((name) => name.startsWith("cairn-demo-"))).toEqual([])
     }))
 

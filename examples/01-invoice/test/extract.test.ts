@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Extractor, extractorLayer } from "../src/extract.js"
 import { engineFrom, rules } from "../src/extractors/choose.js"
-import { logged, type Engine, type ModelCall } from "../src/extractors/engine.js"
+import { atMost, logged, maxOutputTokens, type Engine, type ModelEntry } from "../src/extractors/engine.js"
 import { readByRules } from "../src/extractors/rules.js"
 import { invoiceFolder, readInbox } from "../src/inbox.js"
 import { Invoice } from "../src/invoice.js"
@@ -146,23 +146,39 @@ describe("the extractor", () => {
         (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true })),
       )
       const logFile = join(folder, "model.log.jsonl")
-      const log = openJournal<ModelCall>(logFile)
+      const log = openJournal<ModelEntry>(logFile)
       yield* extract(logged(rules, log), textOf("CH-2291.txt"))
       const broken: Engine = {
-        name: "broken",
+        ...{ name: "broken", model: "none", isEstimate: false },
         read: () => {
-          expect(readJournal<ModelCall>(logFile)).toHaveLength(2)
+          expect(readJournal<ModelEntry>(logFile)).toHaveLength(3)
           return Promise.reject(new Error("overloaded"))
         },
       }
       const error = yield* Effect.flip(extract(logged(broken, log), "abc"))
       expect(error).toMatchObject({ _tag: "ModelError", isRetryable: true, problem: "overloaded" })
-      expect(readJournal<ModelCall>(logFile)).toMatchObject([
-        { engine: "rules", process: process.pid },
-        { engine: "broken", characters: 3 },
+      const refused = Object.assign(new Error("no key"), { statusCode: 401 })
+      const refusing: Engine = { ...broken, read: () => Promise.reject(refused) }
+      yield* Effect.flip(extract(logged(refusing, log), "abc"))
+      expect(readJournal<ModelEntry>(logFile)).toMatchObject([
+        { entry: "asked", engine: "rules", process: process.pid },
+        { entry: "billed", model: "gpt-4.1-mini", isEstimate: true, microDollars: expect.any(Number) },
+        { entry: "asked", engine: "broken" },
+        { entry: "asked", engine: "broken" },
+        { entry: "billed", microDollars: 0 },
       ])
     }),
   )
+
+  it("of rules estimates what a model would have billed, from the text and the answer", async () => {
+    const text = textOf("CH-2291.txt")
+    const { invoice, usage } = await rules.read(text)
+    expect(usage).toEqual({
+      inputTokens: Math.ceil(text.length / 4),
+      outputTokens: Math.ceil(JSON.stringify(invoice).length / 4),
+    })
+    expect(usage.inputTokens).toBeLessThan(atMost(text).inputTokens!)
+  })
 
   it("takes the rules where no key is in the environment", async () => {
     expect((await engineFrom({})).name).toBe("rules")
@@ -208,7 +224,7 @@ describe("the language model", () => {
     output: [
       { type: "message", role: "assistant", id: "msg_1", content: [{ type: "output_text", text, annotations: [] }] },
     ],
-    usage: { input_tokens: 1, output_tokens: 1 },
+    usage: { input_tokens: 310, output_tokens: 120 },
   })
 
   const anthropicReply = (input: unknown) => ({
@@ -218,7 +234,7 @@ describe("the language model", () => {
     role: "assistant",
     content: [{ type: "text", text: JSON.stringify(input) }],
     stop_reason: "end_turn",
-    usage: { input_tokens: 1, output_tokens: 1 },
+    usage: { input_tokens: 310, output_tokens: 120 },
   })
 
   const openAi = () => engineFrom({ OPENAI_API_KEY: "key-of-a-test", OPENAI_BASE_URL: url })
@@ -227,10 +243,14 @@ describe("the language model", () => {
     reply = () => ({ status: 200, body: openAiReply(JSON.stringify(answer)) })
     const engine = await openAi()
     expect(engine.name).toBe("openai:gpt-4.1-mini")
-    expect(await engine.read(textOf("INV-20417.txt"))).toEqual(answer)
+    const reading = await engine.read(textOf("INV-20417.txt"))
+    expect(reading).toMatchObject({ invoice: answer, usage: { inputTokens: 310, outputTokens: 120 } })
     expect(asked).toHaveLength(1)
     expect(asked[0]).toContain("Harrow & Finch LLP")
     expect(asked[0]).toContain("vatPercent")
+    // What the budget is told of it before the call holds.
+    expect(asked[0]).toContain(`tokens":${maxOutputTokens}`)
+    expect(asked[0]!.length).toBeLessThan(atMost(textOf("INV-20417.txt")).inputTokens!)
   })
 
   it("of Anthropic is asked with the schema and the text", async () => {
@@ -241,9 +261,13 @@ describe("the language model", () => {
       CAIRN_DEMO_MODEL: "claude-sonnet-4-5",
     })
     expect(engine.name).toBe("anthropic:claude-sonnet-4-5")
-    expect(await engine.read(textOf("INV-20417.txt"))).toEqual(answer)
+    const reading = await engine.read(textOf("INV-20417.txt"))
+    expect(reading).toMatchObject({ invoice: answer, usage: { inputTokens: 310, outputTokens: 120 } })
     expect(asked[0]).toContain("Harrow & Finch LLP")
     expect(asked[0]).toContain("vatPercent")
+    // What the budget is told of it before the call holds.
+    expect(asked[0]).toContain(`tokens":${maxOutputTokens}`)
+    expect(asked[0]!.length).toBeLessThan(atMost(textOf("INV-20417.txt")).inputTokens!)
   })
 
   const failureOf = (engine: Engine) =>
@@ -253,17 +277,24 @@ describe("the language model", () => {
     )
 
   it.each([
-    { status: 503, isRetryable: true },
-    { status: 429, isRetryable: true },
-    { status: 401, isRetryable: false },
-  ])("that answers $status is asked once, and the error says whether to ask again", async ({ status, isRetryable }) => {
-    reply = () => ({ status, body: { error: { message: "no", type: "error", code: "no" } } })
-    expect(await failureOf(await openAi())).toMatchObject({ _tag: "ModelError", isRetryable })
-    expect(asked).toHaveLength(1)
-  })
+    { status: 503, isRetryable: true, usage: null },
+    { status: 429, isRetryable: true, usage: { microDollars: 0 } },
+    { status: 401, isRetryable: false, usage: { microDollars: 0 } },
+  ])(
+    "that answers $status is asked once, and the error says whether to ask again and what it cost",
+    async (expected) => {
+      const { status, ...told } = expected
+      reply = () => ({ status, body: { error: { message: "no", type: "error", code: "no" } } })
+      expect(await failureOf(await openAi())).toMatchObject({ _tag: "ModelError", ...told })
+      expect(asked).toHaveLength(1)
+    },
+  )
 
-  it("that answers with no JSON is an error, not a value", async () => {
+  it("that answers with no JSON is an error, not a value, and is paid for", async () => {
     reply = () => ({ status: 200, body: openAiReply("I could not find an invoice.") })
-    expect(await failureOf(await openAi())).toMatchObject({ _tag: "ModelError", isRetryable: true })
+    expect(await failureOf(await openAi())).toMatchObject({
+      ...{ _tag: "ModelError", isRetryable: true },
+      usage: { inputTokens: 310, outputTokens: 120 },
+    })
   })
 })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import type { Facts } from "../src/scenario.js"
-import { complaints, renderOvercharged, renderTable, tally } from "../src/summary.js"
+import type { Account } from "../src/workerProtocol.js"
+import { accountComplaints, complaints, renderOvercharged, renderSaved, renderTable, tally } from "../src/summary.js"
 
 const answer = { status: 201, body: {} }
 
@@ -28,6 +29,18 @@ const mailing = (request: number, invoice: string) =>
 
 const received = (request: number) => ({ entry: "received", request, at: 0, key: "k" }) as const
 
+const asked = { entry: "asked", at: 0, process: 1, engine: "rules" } as const
+const billed = {
+  entry: "billed",
+  process: 1,
+  model: "m",
+  isEstimate: true,
+  usage: { inputTokens: 1, outputTokens: 1 },
+  microDollars: 300 as number | null,
+} as const
+
+const account: Account = { microDollars: 300, unknown: 0, saved: 600, interruptions: [2] }
+
 const good: Facts = {
   lives: [
     { killAfter: "charge", exit: "SIGKILL" },
@@ -36,7 +49,8 @@ const good: Facts = {
   ],
   payments: [received(1), charge(1, "A"), received(2), { entry: "replayed", request: 2, key: "k" }],
   mail: [received(1), mailing(1, "A")],
-  model: [{ at: 0, process: 1, engine: "rules", characters: 1 }],
+  model: [asked, billed],
+  account,
   problems: new Map([["A.txt", null]]),
 }
 
@@ -58,6 +72,45 @@ describe("the judgement", () => {
   })
 })
 
+describe("the judgement of the account", () => {
+  const plain: Facts = { ...good, model: [asked, billed, asked, billed, asked, billed], account: null }
+  const real = { ...billed, isEstimate: false }
+
+  it("has nothing against one that agrees with the model's log and with what the other paid more", () => {
+    expect(accountComplaints(good, plain)).toEqual([])
+  })
+
+  it.each<[string, Partial<Facts>, string]>([
+    ["no account", { account: null }, "nothing was heard"],
+    ["another sum", { account: { ...account, microDollars: 301 } }, "$0.000301, the model's log $0.000300"],
+    ["savings that nobody paid", { account: { ...account, saved: 601 } }, "$0.000601 was saved"],
+    ["a cost that it does not know", { account: { ...account, microDollars: 0, unknown: 1 } }, "cost of 1 calls"],
+    ["a cost that the log does not know", { model: [asked, { ...billed, microDollars: null }] }, "log unknown"],
+  ])("names %s", (_, change, words) => {
+    expect(accountComplaints({ ...good, ...change }, plain).join("\n")).toContain(words)
+  })
+
+  it("does not ask of a language model that it answers in as many words each time", () => {
+    const spoken = { ...good, model: [asked, real], account: { ...account, saved: 601 } }
+    expect(accountComplaints(spoken, plain)).toEqual([])
+    expect(accountComplaints({ ...spoken, model: [asked, { ...real, microDollars: 299 }] }, plain)).toHaveLength(1)
+  })
+
+  it("does not compare the savings of a run that something else than the kills has cut off", () => {
+    const disturbed = { ...good, account: { ...account, saved: 900, interruptions: [3] } }
+    expect(accountComplaints(disturbed, plain)).toEqual([])
+    expect(renderSaved(disturbed, plain)).not.toContain("what the others paid more")
+    expect(renderSaved(good, plain)).toContain("what the others paid more")
+  })
+
+  it("says under the table whether the cost is an estimate", () => {
+    expect(renderSaved(good, plain)).toContain("~ An estimate")
+    const counted = renderSaved(null, { ...plain, model: [asked, real] })
+    expect(counted).not.toContain("estimate")
+    expect(counted).toContain("the list price of m")
+  })
+})
+
 describe("the tally", () => {
   it("counts requests apart from effects, and money beyond once an invoice", () => {
     expect(tally({ ...good, payments: [...good.payments, charge(3, "B", 250, "CHF"), charge(4, "A")] })).toEqual({
@@ -69,6 +122,8 @@ describe("the tally", () => {
       mails: 1,
       replayed: 1,
       modelCalls: 1,
+      modelCost: 300,
+      isEstimate: true,
       overcharged: { EUR: 100 },
     })
   })

@@ -2,17 +2,18 @@
  * The demo: an agent's worker is killed five times, at different turns.
  *
  * `--store postgres` keeps the runs in a Postgres that is started for it, `--keep` leaves the files behind. The exit code is 1
- * unless only the answers in flight were paid again and one page is there.
+ * unless only the answers in flight were paid again, Cairn's account agrees with the model's bills, and one page is there.
  */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import colors from "picocolors"
+import { narrator } from "./narration.js"
 import { startDatabase } from "./processes.js"
-import { play, type Facts, type Life } from "./scenario.js"
+import { play, type Facts } from "./scenario.js"
 import type { StorePlace } from "./store.js"
-import { complaints, renderTable } from "./summary.js"
+import { accountComplaints, complaints, renderAccount, renderTable } from "./summary.js"
 import { question } from "./workerProtocol.js"
 
 const print = (text = ""): void => {
@@ -29,15 +30,6 @@ const readFlags = () => {
   if (values.store !== "sqlite" && values.store !== "postgres")
     throw new Error(`There is no store '${values.store}'; there are: sqlite, postgres.`)
   return values
-}
-
-const tell = ({ death, exit, found, calls }: Life, number: number): void => {
-  const asked = calls.map(({ kind, turn }) => (kind === "write" ? "for the article" : `in turn ${turn}`))
-  print()
-  print(`  ${colors.bold(`Worker ${number}`)}  ${found === null ? "starts the run" : `found the run at ${found}`}`)
-  print(`    model asked: ${asked.length === 0 ? "not at all" : asked.join(", ")}`)
-  if (exit === "SIGKILL") print(colors.red(`    ${colors.bold("SIGKILL")}  ${death?.inWords}`))
-  else print(`    ended with ${exit}`)
 }
 
 const withStore = async (store: string, folder: string, use: (place: StorePlace) => Promise<Facts>): Promise<Facts> => {
@@ -63,7 +55,13 @@ const main = async (): Promise<number> => {
   print(colors.bold(`Cairn: an agent is asked "${question}"`))
   // The comparison runs beside it, unseen: Cairn waits for leases most of the time.
   const [cairn, plain] = await Promise.all([
-    withStore(flags.store, folder, (place) => play(place, join(folder, "cairn"), tell)),
+    withStore(flags.store, folder, (place) =>
+      play(
+        place,
+        join(folder, "cairn"),
+        narrator((text) => process.stdout.write(text)),
+      ),
+    ),
     play(null, join(folder, "plain")),
   ])
   print()
@@ -72,7 +70,9 @@ const main = async (): Promise<number> => {
   print()
   print(renderTable(cairn, plain))
   print()
-  const found = complaints(cairn)
+  print(renderAccount(cairn))
+  print()
+  const found = [...complaints(cairn), ...accountComplaints(cairn, plain)]
   for (const complaint of found) print(colors.red(`  WRONG: ${complaint}`))
   if (found.length === 0) print(colors.green("  5 kills: what was in flight was paid again, and one page is there."))
   print(colors.dim(`  ${((performance.now() - startedAt) / 1000).toFixed(1)} s`))

@@ -46,12 +46,14 @@ const readLog = <Entry>(file: string): ReadonlyArray<Entry> =>
         .map((line) => JSON.parse(line) as Entry)
     : []
 
+/** Who watches a scenario while it goes on. `number` counts lives from 1. */
+export interface Audience {
+  readonly event: (event: WorkerEvent, number: number) => void
+  readonly died: (life: Life) => void
+}
+
 /** `store`: null for the plain retry. */
-export const play = async (
-  store: StorePlace | null,
-  folder: string,
-  onLife: (life: Life, number: number) => void = () => {},
-): Promise<Facts> => {
+export const play = async (store: StorePlace | null, folder: string, audience?: Audience): Promise<Facts> => {
   mkdirSync(folder, { recursive: true })
   const logOf = (name: string): string => `${folder}/${name}.log.jsonl`
   const started: Array<Service<{ readonly url: string }>> = []
@@ -74,12 +76,13 @@ export const play = async (
       const worker = run(script, { environment: { [settingsVariable]: JSON.stringify(settings) } }, (line) => {
         const event = JSON.parse(line) as WorkerEvent
         if (event.event === "found") found = event.at
-        else ended = event
+        if (event.event === "ended") ended = event
+        audience?.event(event, lives.length + 1)
       })
       const exit = await worker.exit
       const life: Life = { death, exit, found, calls: readLog<ModelCall>(logOf("model")).slice(before) }
       lives.push(life)
-      onLife(life, lives.length)
+      audience?.died(life)
     }
     return { lives, calls: readLog(logOf("model")), cms: readLog(logOf("cms")), ended }
   } finally {

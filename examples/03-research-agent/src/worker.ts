@@ -3,7 +3,7 @@
  */
 import { Cairn } from "@cairn/core"
 import { Layer } from "effect"
-import { services } from "./services.js"
+import { prices, services } from "./services.js"
 import { storeAt } from "./store.js"
 import { leaseMs, research } from "./workflow.js"
 import { dieAt, logsOnStandardError, question, readSettings, runId, say } from "./workerProtocol.js"
@@ -15,13 +15,21 @@ const cairn = await Cairn.open({
   store: storeAt(store),
   workflows: [research],
   handlers: Layer.merge(services(addresses, dieAt(death)), logsOnStandardError),
+  prices,
   lease: leaseMs,
   pollInterval: "100 millis",
 })
 const run = await cairn.start(research, question, { runId })
 say({ event: "found", at: run.created ? null : (await run.poll()).cursor })
-await run.result().then(
-  (page) => say({ event: "ended", page, problem: null }),
-  (error: Error) => say({ event: "ended", page: null, problem: error.message }),
+// What the model says, while it says it.
+const tell = async (): Promise<void> => {
+  for await (const live of run.live()) say({ event: "live", live })
+}
+tell().catch((error: Error) => console.error(error.message))
+const ended = await run.result().then(
+  (page) => ({ page, problem: null }),
+  (error: Error) => ({ page: null, problem: error.message }),
 )
+const [account = null] = await cairn.cost({ by: "run", runId })
+say({ event: "ended", ...ended, account })
 await cairn.close()

@@ -1,4 +1,5 @@
 /** What a worker process is told, and what it says: one line of JSON for each event. */
+import type { CostSum, LiveEvent } from "@cairn/core"
 import { Logger } from "effect"
 import type { Addresses, Watch } from "./services.js"
 import type { StorePlace } from "./store.js"
@@ -25,7 +26,14 @@ export const question = "How were mountain paths marked before there were signs?
 export type WorkerEvent =
   /** Which path was committed last when the worker started; null where there was no run yet. */
   | { readonly event: "found"; readonly at: string | null }
-  | { readonly event: "ended"; readonly page: string | null; readonly problem: string | null }
+  | { readonly event: "live"; readonly live: LiveEvent }
+  /** `account`: what its paid calls have cost, by Cairn; null for the plain retry. */
+  | {
+      readonly event: "ended"
+      readonly page: string | null
+      readonly problem: string | null
+      readonly account: CostSum | null
+    }
 
 export const settingsVariable = "CAIRN_DEMO_WORKER"
 

@@ -1,6 +1,7 @@
 /** The agent: it asks a model what to do next, does it, and asks again; then it writes, and publishes what it has written. */
-import { Effects, OnUnknown, Operation, Output, Workflow } from "@cairn/core"
-import { Context, Data, Schema, type Effect } from "effect"
+import { DataVersion, Effects, OnUnknown, Operation, Output, Usage, Workflow, type Captured } from "@cairn/core"
+import { Context, Data, Effect, Schema } from "effect"
+import { inBrief, maxNotesBytes, namesOfRead, Notes, nothingYet, withFound, withText } from "./notes.js"
 
 /** A worker that is killed keeps its runs for this long. Short, so that the demo is. */
 export const leaseMs = 2_000
@@ -15,31 +16,7 @@ const Read = Schema.Struct({ tool: Schema.Literal("read"), document: Schema.Stri
 const Finish = Schema.Struct({ tool: Schema.Literal("finish") })
 export const Choice = Schema.Union(Search, Read, Finish)
 
-/** Names of documents. */
-export const Found = Schema.Array(Schema.String)
-
 export const Article = Schema.Struct({ title: Schema.String, text: Schema.String })
-
-/** What the agent knows after a turn. It is stored after each, so keep it small: texts that grow belong elsewhere. */
-export const Notes = Schema.Struct({
-  searched: Schema.Array(Schema.String),
-  toRead: Schema.Array(Schema.String),
-  read: Schema.Array(Schema.Struct({ document: Schema.String, text: Schema.String })),
-})
-export type Notes = typeof Notes.Type
-
-export const nothingYet: Notes = { searched: [], toRead: [], read: [] }
-
-export const withFound = ({ searched, toRead, read }: Notes, words: string, found: ReadonlyArray<string>): Notes => {
-  const known = [...toRead, ...read.map(({ document }) => document)]
-  return { searched: [...searched, words], toRead: [...toRead, ...found.filter((each) => !known.includes(each))], read }
-}
-
-export const withText = ({ searched, toRead, read }: Notes, document: string, text: string): Notes => ({
-  searched,
-  toRead: toRead.filter((other) => other !== document),
-  read: [...read, { document, text }],
-})
 
 // ---- what the agent reads from ---------------------------------------------------------------------------------
 
@@ -49,22 +26,31 @@ export class Unreachable extends Data.TaggedError("Unreachable")<{ readonly prob
   }
 }
 
-/** The model costs money, and yet it is read from: asking it again changes nothing outside. */
+/** The model costs money, and yet it is read from: asking it again changes nothing outside. It answers in JSON, as text. */
 export class Model extends Context.Tag("Model")<
   Model,
   {
-    readonly choose: (question: string, notes: Notes) => Effect.Effect<unknown, Unreachable>
-    readonly write: (question: string, notes: Notes) => Effect.Effect<unknown, Unreachable>
+    readonly choose: (question: string, notes: Notes) => Effect.Effect<string, Unreachable>
+    readonly write: (question: string, sources: ReadonlyArray<string>) => Effect.Effect<string, Unreachable>
   }
 >() {}
 
 export class Library extends Context.Tag("Library")<
   Library,
   {
-    readonly search: (words: string) => Effect.Effect<unknown, Unreachable>
-    readonly read: (document: string) => Effect.Effect<unknown, Unreachable>
+    readonly search: (words: string) => Effect.Effect<ReadonlyArray<string>, Unreachable>
+    readonly read: (document: string) => Effect.Effect<string, Unreachable>
+    /** The texts of several documents, and a token that is another one when one of them has changed. */
+    readonly sources: (
+      documents: ReadonlyArray<string>,
+    ) => Effect.Effect<Captured<ReadonlyArray<string>, string>, Unreachable>
   }
 >() {}
+
+/** What an article is written from. It is not published when that has changed meanwhile: then it is written anew. */
+export const Sources = DataVersion.make("sources", {
+  capture: (documents: ReadonlyArray<string>) => Effect.flatMap(Library, (library) => library.sources(documents)),
+})
 
 // ---- what it does to the world ---------------------------------------------------------------------------------
 
@@ -83,51 +69,53 @@ export const research = Workflow.make("research", {
   input: Schema.String,
   // Each answer of the model is paid for: the next step begins when it is in the database, not only on its way there.
   durability: "step",
+  // Before a call that has no room in it, the run is parked for a person.
+  budget: { run: Usage.dollars(0.05) },
+  window: { schema: Notes, initial: nothingYet, maxBytes: maxNotesBytes, compact: inBrief },
 })
   .loop(
     "agent",
-    { state: Notes, initial: () => nothingYet, maxIterations: 20 },
+    { state: Schema.Null, initial: () => null, maxIterations: 20 },
     (turn) =>
       turn
         .step(
           "think",
           { effects: [Effects.read(Model)], output: Choice, retry: { times: 3 } },
-          function* ({ input, state }) {
-            return Output.unvalidated(yield* (yield* Model).choose(input, state))
+          function* ({ input, window }) {
+            return Output.json(yield* (yield* Model).choose(input, window))
           },
         )
         .match("act", "tool", ({ results }) => results.think, {
           search: (flow) =>
             flow.step(
               "found",
-              { effects: [Effects.read(Library)], output: Found, retry: { times: 3 } },
-              function* ({ value }) {
-                return Output.unvalidated(yield* (yield* Library).search(value.words))
+              { effects: [Effects.read(Library)], output: Schema.Array(Schema.String), retry: { times: 3 } },
+              function* ({ value, changeWindow }) {
+                const found = yield* (yield* Library).search(value.words)
+                changeWindow((notes) => withFound(notes, value.words, found))
+                return found
               },
             ),
           read: (flow) =>
             flow.step(
               "text",
               { effects: [Effects.read(Library)], output: Schema.String, retry: { times: 3 } },
-              function* ({ value }) {
-                return Output.unvalidated(yield* (yield* Library).read(value.document))
+              function* ({ value, changeWindow }) {
+                const text = yield* (yield* Library).read(value.document)
+                changeWindow((notes) => withText(notes, value.document, text))
+                return text
               },
             ),
           finish: (flow) => flow,
         }),
-    ({ state, results: { think, act } }) => {
-      if (think.tool === "search" && act.case === "search")
-        return { done: false, state: withFound(state, think.words, act.results.found) }
-      if (think.tool === "read" && act.case === "read")
-        return { done: false, state: withText(state, think.document, act.results.text) }
-      return { done: true, state }
-    },
+    ({ results }) => ({ done: results.think.tool === "finish", state: null }),
   )
   .step(
     "article",
-    { effects: [Effects.read(Model)], output: Article, retry: { times: 3 } },
-    function* ({ input, results }) {
-      return Output.unvalidated(yield* (yield* Model).write(input, results.agent))
+    { effects: [Effects.read(Model), Sources], output: Article, retry: { times: 3 }, onStale: "rerun" },
+    function* ({ input, window }) {
+      const sources = yield* Sources.read(namesOfRead(window))
+      return Output.json(yield* (yield* Model).write(input, sources))
     },
   )
   .perform("publish", PublishPage, { payload: ({ results }) => results.article, retry: { times: 5 } })

@@ -5,7 +5,7 @@
 import { generateObject, jsonSchema, type LanguageModel } from "ai"
 import { JSONSchema } from "effect"
 import { invoiceFields } from "../invoice.js"
-import type { Engine } from "./engine.js"
+import { maxOutputTokens, type Engine } from "./engine.js"
 
 /** A vendor's key and address, as its own client names them in the environment. */
 export interface Account {
@@ -34,18 +34,21 @@ export const languageModel = async (account: Account): Promise<Engine> => {
   const model = await load(account, name)
   return {
     name: `${account.vendor}:${name}`,
+    model: name,
+    isEstimate: false,
     read: async (text, signal) => {
-      const { object } = await generateObject({
+      const { object, usage } = await generateObject({
         model,
         schema: jsonSchema(JSONSchema.make(invoiceFields) as Parameters<typeof jsonSchema>[0]),
         schemaName: "invoice",
         system: instructions,
         prompt: text,
+        maxOutputTokens,
         ...(signal === undefined ? {} : { abortSignal: signal }),
         // The workflow retries, where each call is counted; a second retry loop inside would hide some.
         maxRetries: 0,
       })
-      return object
+      return { invoice: object, usage }
     },
   }
 }

@@ -3,12 +3,13 @@
  * line of JSON, and ends when whoever started it closes its standard input.
  */
 import { appendFileSync } from "node:fs"
-import { createServer } from "node:http"
+import { createServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import { setTimeout as sleep } from "node:timers/promises"
 import { cms } from "./cms.js"
 import { library } from "./library.js"
 import { model } from "./model.js"
-import type { Api } from "./server.js"
+import type { Answered, Api } from "./server.js"
 
 const apis: Readonly<Record<string, Api>> = { model, library, cms }
 
@@ -22,6 +23,20 @@ if (api === undefined || logFile === "") {
 // Synced before anybody is answered: what the log says has happened, and what has happened it says.
 const log = (entry: object): void => appendFileSync(logFile, `${JSON.stringify(entry)}\n`, { flush: true })
 
+const send = async (response: ServerResponse, answered: Answered): Promise<void> => {
+  response.writeHead(answered.status, { "content-type": "application/json" })
+  if ("lines" in answered) {
+    for (const line of answered.lines) {
+      await sleep(answered.eachAfterMs)
+      response.write(`${JSON.stringify(line)}\n`)
+    }
+    response.end()
+  } else {
+    await sleep(answered.afterMs)
+    response.end(JSON.stringify(answered.body))
+  }
+}
+
 const server = createServer((request, response) => {
   const chunks: Array<Buffer> = []
   request
@@ -31,10 +46,7 @@ const server = createServer((request, response) => {
       const key = request.headers["idempotency-key"]
       const url = new URL(request.url ?? "/", "http://localhost")
       const body = text === "" ? null : (JSON.parse(text) as unknown)
-      const answered = api({ url, body, key: typeof key === "string" ? key : null, log })
-      setTimeout(() => {
-        response.writeHead(answered.status, { "content-type": "application/json" }).end(JSON.stringify(answered.body))
-      }, answered.afterMs)
+      void send(response, api({ url, body, key: typeof key === "string" ? key : null, log }))
     })
 })
 

@@ -8,12 +8,10 @@ export interface Asked {
   readonly log: (entry: object) => void
 }
 
-export interface Answered {
-  readonly status: number
-  readonly body: unknown
-  /** How long it takes. */
-  readonly afterMs: number
-}
+/** JSON after some time; or line by line, each JSON, as a model's words come. */
+export type Answered =
+  | { readonly status: number; readonly body: unknown; readonly afterMs: number }
+  | { readonly status: number; readonly lines: ReadonlyArray<object>; readonly eachAfterMs: number }
 
 export type Api = (asked: Asked) => Answered
 
