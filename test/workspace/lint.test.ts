@@ -22,7 +22,18 @@ const mayImport: Record<Room, ReadonlyArray<Room>> = {
   runtime: ["model", "dsl", "store", "compiler", "builder"],
 }
 
-const packages = ["core", "sql", "sqlite", "postgres", "conformance", "testing", "check", "langgraph", "cli"] as const
+const packages = [
+  "core",
+  "sql",
+  "sqlite",
+  "postgres",
+  "conformance",
+  "testing",
+  "ai",
+  "check",
+  "langgraph",
+  "cli",
+] as const
 type Package = (typeof packages)[number]
 
 const mayDependOn: Partial<Record<Package, ReadonlyArray<Package>>> = {
@@ -32,6 +43,7 @@ const mayDependOn: Partial<Record<Package, ReadonlyArray<Package>>> = {
   postgres: ["core", "sql"],
   conformance: ["core"],
   testing: ["core"],
+  ai: ["core"],
 }
 
 interface Case {
