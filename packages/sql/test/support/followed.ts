@@ -1,30 +1,9 @@
 /** Events over real processes that are killed, for a client that comes and goes; for any SQL store, over its own database. */
 import { Cairn, CheckpointStore, fromDriver, type CheckpointStoreService, type RunEvent } from "@cairn/core"
 import { Effect, Fiber, type Scope } from "effect"
-import { spawn } from "node:child_process"
 import { expect, it } from "vitest"
 import { followed } from "./followedWorker.js"
-import type { Place } from "./takingBack.js"
-
-const worker = ({ args, script }: Place, fault: string) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const child = spawn(
-        process.execPath,
-        ["--conditions=@cairn/source", "--import", "tsx", script.pathname, ...args, fault],
-        { stdio: ["ignore", "pipe", "pipe"] },
-      )
-      let output = ""
-      for (const stream of [child.stdout, child.stderr]) {
-        stream.on("data", (chunk: Buffer) => (output += chunk.toString()))
-      }
-      const ended = new Promise<{ readonly signal: NodeJS.Signals | null; readonly output: string }>((resolve) =>
-        child.on("close", (_, signal) => resolve({ signal, output: output.trim() })),
-      )
-      return { child, ended: Effect.promise(() => ended) }
-    }),
-    ({ child }) => Effect.sync(() => child.kill("SIGKILL")),
-  )
+import { startWorker, type Place } from "./workerProcess.js"
 
 /** The same numbers for the same seed: what fails can be run again. */
 const numbers = (seed: number) => {
@@ -97,11 +76,11 @@ export const followedRuns = (open: Effect.Effect<Place, unknown, Scope.Scope>): 
             Effect.forEach([1, 2, 3], (seed) => comeAndGo(store, seed), { concurrency: 3 }),
           )
           for (const fault of faults) {
-            const { ended } = yield* worker(place, fault)
+            const { ended } = yield* startWorker(place, fault)
             const { output, signal } = yield* ended
             expect(signal, `${fault}\n${output}`).toBe("SIGKILL")
           }
-          const last = yield* worker(place, "")
+          const last = yield* startWorker(place, "")
           expect((yield* last.ended).output).toBe("5")
           const history = yield* whole(store)
           for (const { connections, handled } of yield* Fiber.join(clients)) {

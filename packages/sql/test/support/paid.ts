@@ -1,41 +1,10 @@
 /** What paid calls are known to have cost where workers are killed, as real processes; for any SQL store. */
 import { Cairn, contextFromDriver } from "@cairn/core"
 import { Effect, Layer, type Scope } from "effect"
-import { spawn } from "node:child_process"
-import { mkdtemp, readFile, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import path from "node:path"
+import { readFile } from "node:fs/promises"
 import { expect, it } from "vitest"
 import { turns, type Bill } from "./paidWorker.js"
-import type { Place } from "./takingBack.js"
-
-const logFile = Effect.acquireRelease(
-  Effect.promise(() => mkdtemp(path.join(tmpdir(), "cairn-paid-"))),
-  (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true })),
-).pipe(Effect.map((folder) => path.join(folder, "billed.jsonl")))
-
-/** A worker process until its end, which is its own or by its own hand. */
-const worker = ({ args, script }: Place, log: string, fault: string) =>
-  Effect.scoped(
-    Effect.acquireRelease(
-      Effect.sync(() => {
-        const child = spawn(
-          process.execPath,
-          ["--conditions=@cairn/source", "--import", "tsx", script.pathname, ...args, log, "r", fault],
-          { stdio: ["ignore", "pipe", "pipe"] },
-        )
-        let output = ""
-        for (const stream of [child.stdout, child.stderr]) {
-          stream.on("data", (chunk: Buffer) => (output += chunk.toString()))
-        }
-        const ended = new Promise<{ readonly signal: NodeJS.Signals | null; readonly output: string }>((resolve) =>
-          child.on("close", (_, signal) => resolve({ signal, output: output.trim() })),
-        )
-        return { child, ended }
-      }),
-      ({ child }) => Effect.sync(() => child.kill("SIGKILL")),
-    ).pipe(Effect.flatMap(({ ended }) => Effect.promise(() => ended))),
-  )
+import { logFile, ranWorker, type Place } from "./workerProcess.js"
 
 const billed = (log: string) =>
   Effect.map(
@@ -76,10 +45,10 @@ export const paidByKilledWorkers = (open: Effect.Effect<Place, unknown, Scope.Sc
             const place = yield* open
             const log = yield* logFile
             for (const fault of faults) {
-              const { output, signal } = yield* worker(place, log, fault)
+              const { output, signal } = yield* ranWorker(place, log, "r", fault)
               expect(signal, `${fault}\n${output}`).toBe("SIGKILL")
             }
-            expect((yield* worker(place, log, "")).output).toBe("3000")
+            expect((yield* ranWorker(place, log, "r", "")).output).toBe("3000")
 
             const store = Layer.succeedContext(contextFromDriver(place.driver))
             const cost = (by: "step" | "outcome") => Effect.provide(Cairn.cost({ by, limit: 100 }), store)

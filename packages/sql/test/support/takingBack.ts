@@ -1,47 +1,12 @@
 /** Real processes, killed while their run takes back what it did; for any SQL store, over its own database. */
 import { Cairn, CheckpointStore, fromDriver, type CheckpointDriver, type FaultPoint } from "@cairn/core"
 import { Effect, type Scope } from "effect"
-import { spawn } from "node:child_process"
-import { mkdtemp, readFile, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import path from "node:path"
+import { readFile } from "node:fs/promises"
 import { expect, it } from "vitest"
 import type { Sent } from "./takingBackWorker.js"
-
-export interface Place {
-  /** A connection of the test's own. */
-  readonly driver: CheckpointDriver
-  /** The script that runs `takeBack`, and its arguments before those of `takeBack`. */
-  readonly script: URL
-  readonly args: ReadonlyArray<string>
-}
+import { logFile, startWorker, type Place } from "./workerProcess.js"
 
 type Kind = "fails" | "canceled"
-
-const logFile = Effect.acquireRelease(
-  Effect.promise(() => mkdtemp(path.join(tmpdir(), "cairn-back-"))),
-  (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true })),
-).pipe(Effect.map((folder) => path.join(folder, "sent.jsonl")))
-
-const worker = ({ args, script }: Place, log: string, kind: Kind, fault: string) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const child = spawn(
-        process.execPath,
-        ["--conditions=@cairn/source", "--import", "tsx", script.pathname, ...args, log, kind, fault],
-        { stdio: ["ignore", "pipe", "pipe"] },
-      )
-      let output = ""
-      for (const stream of [child.stdout, child.stderr]) {
-        stream.on("data", (chunk: Buffer) => (output += chunk.toString()))
-      }
-      const ended = new Promise<{ readonly signal: NodeJS.Signals | null; readonly output: string }>((resolve) =>
-        child.on("close", (_, signal) => resolve({ signal, output: output.trim() })),
-      )
-      return { child, ended: Effect.promise(() => ended) }
-    }),
-    ({ child }) => Effect.sync(() => child.kill("SIGKILL")),
-  )
 
 /** Cancels the run once its bookings are there. */
 const cancelInTime = (driver: CheckpointDriver) =>
@@ -57,7 +22,7 @@ const cancelInTime = (driver: CheckpointDriver) =>
 const killed = (place: Place, log: string, kind: Kind, fault: string, isFirst: boolean) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { ended } = yield* worker(place, log, kind, fault)
+      const { ended } = yield* startWorker(place, log, kind, fault)
       if (kind === "canceled" && isFirst) yield* cancelInTime(place.driver)
       const { output, signal } = yield* ended
       expect(signal, `${fault}\n${output}`).toBe("SIGKILL")
@@ -67,7 +32,7 @@ const killed = (place: Place, log: string, kind: Kind, fault: string, isFirst: b
 const finished = (place: Place, log: string, kind: Kind) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { ended } = yield* worker(place, log, kind, "")
+      const { ended } = yield* startWorker(place, log, kind, "")
       const { output } = yield* ended
       expect(output).toBe(kind === "fails" ? "RunFailed" : "RunCanceled")
       const { run, steps } = (yield* place.driver.load("default", "r"))!

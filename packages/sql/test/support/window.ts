@@ -1,42 +1,11 @@
 /** The window of a run whose workers are killed, as real processes; for any SQL store, over its own database. */
 import { Effects, StoreError, Workflow, type CheckpointDriver } from "@cairn/core"
 import { Effect, Exit, Schema, type Scope } from "effect"
-import { spawn } from "node:child_process"
-import { mkdtemp, readFile, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import path from "node:path"
+import { readFile } from "node:fs/promises"
 import { expect, it } from "vitest"
-import type { Place } from "./takingBack.js"
 import { runOn } from "./transactionSteps.js"
 import type { Sent } from "./windowWorker.js"
-
-const logFile = Effect.acquireRelease(
-  Effect.promise(() => mkdtemp(path.join(tmpdir(), "cairn-window-"))),
-  (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true })),
-).pipe(Effect.map((folder) => path.join(folder, "sent.jsonl")))
-
-/** A worker process until its end, which is its own or by its own hand. */
-const worker = ({ args, script }: Place, log: string, runId: string, fault: string) =>
-  Effect.scoped(
-    Effect.acquireRelease(
-      Effect.sync(() => {
-        const child = spawn(
-          process.execPath,
-          ["--conditions=@cairn/source", "--import", "tsx", script.pathname, ...args, log, runId, fault],
-          { stdio: ["ignore", "pipe", "pipe"] },
-        )
-        let output = ""
-        for (const stream of [child.stdout, child.stderr]) {
-          stream.on("data", (chunk: Buffer) => (output += chunk.toString()))
-        }
-        const ended = new Promise<{ readonly signal: NodeJS.Signals | null; readonly output: string }>((resolve) =>
-          child.on("close", (_, signal) => resolve({ signal, output: output.trim() })),
-        )
-        return { child, ended }
-      }),
-      ({ child }) => Effect.sync(() => child.kill("SIGKILL")),
-    ).pipe(Effect.flatMap(({ ended }) => Effect.promise(() => ended))),
-  )
+import { logFile, ranWorker, type Place } from "./workerProcess.js"
 
 const sentTo = (log: string) =>
   Effect.map(
@@ -95,13 +64,13 @@ export const windowsOfKilledWorkers = (open: Effect.Effect<Place, unknown, Scope
           Effect.gen(function* () {
             const place = yield* open
             const [log, quietLog] = yield* Effect.all([logFile, logFile])
-            const alone = yield* worker(place, quietLog, "alone", "")
+            const alone = yield* ranWorker(place, quietLog, "alone", "")
             expect(alone.output).toMatch(/^\d+$/)
             for (const fault of faults) {
-              const { output, signal } = yield* worker(place, log, "r", fault)
+              const { output, signal } = yield* ranWorker(place, log, "r", fault)
               expect(signal, `${fault}\n${output}`).toBe("SIGKILL")
             }
-            expect((yield* worker(place, log, "r", "")).output).toBe(alone.output)
+            expect((yield* ranWorker(place, log, "r", "")).output).toBe(alone.output)
 
             const [sent, undisturbed] = yield* Effect.all([sentTo(log), sentTo(quietLog)])
             const repeated = [...sent].filter(([, texts]) => texts.length > 1)
