@@ -210,6 +210,7 @@ export type {
   OutcomeAnswer,
   ParkedOptions,
   ParkedRun,
+  RejectedAttempt,
   UnknownOperation,
 } from "./runtime/Answers.js"
 export {

@@ -38,10 +38,27 @@ export interface UnknownOperation {
 }
 
 /**
+ * An output that was refused, as it is kept.
+ *
+ * *Shape.* `raw` is JSON text, of a text as of any other value; null where it had no such form, was too large, or was kept long
+ * enough. `issues` says what is wrong with it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface RejectedAttempt {
+  readonly attempt: number
+  readonly raw: string | null
+  readonly issues: string
+  readonly at: Date
+}
+
+/**
  * A run that waits for a person.
  *
  * *Shape.* `since` is when it was parked, in milliseconds since 1970 by the store's clock. `operation` is what can be
- * answered by `Cairn.answer`; null where nothing is unknown: deal with the reason, then `Cairn.resume`.
+ * answered by `Cairn.answer`; null where nothing is unknown: deal with the reason, then `Cairn.resume`. `rejected`: what the step has
+ * given so far and its schema has refused, in order of the attempts; the last one is what a person looks at before `Cairn.accept`.
  *
  * @category models
  * @since 0.1.0
@@ -56,6 +73,7 @@ export interface ParkedRun {
   readonly problem: string
   readonly since: number
   readonly operation: UnknownOperation | null
+  readonly rejected: ReadonlyArray<RejectedAttempt>
 }
 
 /**
@@ -131,7 +149,7 @@ export const parked = (options: ParkedOptions = {}) =>
     const limit = Math.max(1, Math.min(largestPage, Math.trunc(options.limit ?? defaultPage) || defaultPage))
     const rows = yield* store.listParked({ namespace, after: options.after ?? null, limit })
     return yield* Effect.forEach(rows, ({ runId, workflow, version, updatedAt, parked: { reason, step, problem } }) =>
-      Effect.map(openAt(store, namespace, runId, step), ({ effect }): ParkedRun => ({
+      Effect.map(openAt(store, namespace, runId, step), ({ attempts, effect }): ParkedRun => ({
         namespace,
         runId,
         workflow,
@@ -141,6 +159,9 @@ export const parked = (options: ParkedOptions = {}) =>
         problem,
         since: updatedAt,
         operation: shownOperation(effect),
+        rejected: attempts.flatMap(({ attempt, endedAt, error, kind, output }) =>
+          kind === "rejected" ? [{ attempt, raw: output, issues: error.message, at: new Date(endedAt) }] : [],
+        ),
       })),
     )
   })

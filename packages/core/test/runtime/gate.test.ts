@@ -119,6 +119,33 @@ describe("an output that its schema refuses", () => {
     }))
 })
 
+describe("a reviewer (P097)", () => {
+  for (const [what, answer] of [
+    ["prose", "The invoice comes to about four euros."],
+    ["JSON that was cut off", '{"cents":4'],
+    ["JSON with text behind it", '{"cents":420} I hope that helps!'],
+    ["a wrong shape", { cents: "420" }],
+  ] as const) {
+    test(`sees ${what} as it was given, and what is wrong with it`, (bench) =>
+      Effect.gen(function* () {
+        const { workflow } = asking([answer], { retries: 1, then: "review" })
+        const { exit } = yield* run(bench, workflow)
+        expect(exit).toMatchObject({ cause: { error: { _tag: "RunParked", reason: "OutputInvalid" } } })
+        const parked = yield* Effect.provide(Cairn.parked(), storeLayer(bench.store))
+        expect(parked).toMatchObject([
+          {
+            step: "extract",
+            rejected: [1, 2].map((attempt) => ({
+              attempt,
+              raw: JSON.stringify(answer),
+              issues: expect.stringContaining(typeof answer === "string" ? "no JSON" : ".cents"),
+            })),
+          },
+        ])
+      }))
+  }
+})
+
 describe("rejected outputs", () => {
   const left = (bench: Bench, keepRejected: any) =>
     Effect.gen(function* () {
