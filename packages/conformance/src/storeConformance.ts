@@ -4,7 +4,9 @@ import * as Effect from "effect/Effect"
 import { describe, it } from "vitest"
 import { isOffered, runCase, type Case } from "./Case.js"
 import { answerCases } from "./cases/answer.js"
-import { callCases } from "./cases/calls.js"
+import { callBeginCases } from "./cases/callBegins.js"
+import { callEndCases } from "./cases/callEnds.js"
+import { callSumCases } from "./cases/callSums.js"
 import { cancelCases } from "./cases/cancel.js"
 import { claimCases } from "./cases/claim.js"
 import { clockCases } from "./cases/clock.js"
@@ -84,7 +86,9 @@ export const cases: ReadonlyArray<Case> = [
   ...limitCases,
   ...scheduleCases,
   ...historyCases,
-  ...callCases,
+  ...callBeginCases,
+  ...callEndCases,
+  ...callSumCases,
   ...outputCases,
 ].sort(byLaw)
 

@@ -131,4 +131,40 @@ const unparked: Case = {
     }),
 }
 
-export const recoveryCases: ReadonlyArray<Case> = [takeover, released, keptUntil, progress, noProgress, unparked]
+const interrupted: Case = {
+  law: "D15",
+  title: "D15: each takeover, and each release of a running run, counts as an interruption; nothing sets them back",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const old = yield* abandoned(bench)
+      assert.equal(old.row.interruptions, 0)
+      const worker = yield* liveWorker(bench)
+      const row = only(yield* claim(bench, worker, { runIds: [old.row.runId] }))
+      assert.equal(row.interruptions, 1, "a takeover did not count")
+      yield* committed(bench, commitOf(leaseOf(row), 0))
+      yield* bench.driver.releaseWorker(worker)
+      const next = only(yield* claim(bench, yield* liveWorker(bench), { runIds: [row.runId] }))
+      assert.equal(next.interruptions, 2, "the release of a running run did not count")
+      yield* moved(bench, leaseOf(next), 1, { status: "sleeping", wakeInMs: 0 })
+      const { worker: last, row: woken } = yield* Effect.gen(function* () {
+        yield* bench.waitUntil((yield* bench.driver.now) + 2)
+        const worker = yield* liveWorker(bench)
+        return { worker, row: only(yield* claim(bench, worker, { runIds: [row.runId] })) }
+      })
+      assert.equal(woken.interruptions, 2, "a run that slept was interrupted")
+      yield* moved(bench, leaseOf(woken), 2, { status: "waiting" })
+      yield* bench.driver.releaseWorker(last)
+      assert.equal((yield* bench.driver.findRun(woken.namespace, woken.runId))?.interruptions, 2)
+    }),
+}
+
+export const recoveryCases: ReadonlyArray<Case> = [
+  takeover,
+  interrupted,
+  released,
+  keptUntil,
+  progress,
+  noProgress,
+  unparked,
+]
