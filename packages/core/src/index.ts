@@ -175,16 +175,18 @@ export {
   type ParkedRecord,
   type Reopen,
 } from "./store/CheckpointStore.js"
-export type {
-  BeginCallResult,
-  CallRow,
-  CallsPage,
-  CallsQuery,
-  CallSumRow,
-  Counter,
-  EndCallRow,
-  NewCallRow,
-  SpendRow,
+export {
+  counting,
+  type BeginCallResult,
+  type CallRow,
+  type CallsPage,
+  type CallsQuery,
+  type CallSumRow,
+  type Counted,
+  type Counter,
+  type EndCallRow,
+  type NewCallRow,
+  type SpendRow,
 } from "./store/CallRows.js"
 export type {
   ClaimLimits,

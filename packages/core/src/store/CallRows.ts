@@ -151,3 +151,44 @@ export interface CallSumRow {
   readonly reserved: number
   readonly saved: number
 }
+
+/**
+ * What is added to each counter of a call.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export type Counted = Omit<SpendRow, keyof Counter>
+
+const dayMs = 86_400_000
+
+/**
+ * How calls are counted, whatever the store (D39, D40): what is unknown may have cost all that was reserved.
+ *
+ * @category rows
+ * @since 0.1.0
+ */
+export const counting = {
+  dayMs,
+  /** The day of a counter by when the call began, from 1970 on; 0 for a run, which is counted over all of its days. */
+  dayOf: ({ kind }: Counter, startedAt: number): number => (kind === "run" ? 0 : Math.floor(startedAt / dayMs)),
+  /** What a call adds when it begins. */
+  begun: ({ atMost, end }: Pick<NewCallRow, "atMost" | "end">): Counted => ({
+    spent: end?.microDollars ?? 0,
+    reserved: end === null || end.microDollars === null ? (atMost ?? 0) : 0,
+    calls: 1,
+    unknown: end !== null && end.microDollars === null ? 1 : 0,
+  }),
+  /** What it adds when it ends, having reserved so much. */
+  ended: ({ microDollars }: CallEnd, atMost: number | null): Counted => ({
+    spent: microDollars ?? 0,
+    reserved: microDollars === null ? 0 : -(atMost ?? 0),
+    calls: 0,
+    unknown: microDollars === null ? 1 : 0,
+  }),
+  /** Whether a counter that stands so has room for that: something has to be left. */
+  hasRoom: (limit: number, before: Pick<Counted, "spent" | "reserved">, more: Counted): boolean => {
+    const used = before.spent + before.reserved
+    return used < limit && used + more.spent + more.reserved <= limit
+  },
+} as const

@@ -1,5 +1,15 @@
 /** Paid calls and their budgets: each act is one transaction, in which the counters are locked in one order (D39 to D41). */
-import type { BeginCallResult, CallRow, CallSumRow, CheckpointDriver, Counter, NewCallRow, SpendRow } from "@cairn/core"
+import {
+  counting,
+  type BeginCallResult,
+  type CallRow,
+  type CallSumRow,
+  type CheckpointDriver,
+  type Counted,
+  type Counter,
+  type NewCallRow,
+  type SpendRow,
+} from "@cairn/core"
 import * as Effect from "effect/Effect"
 import type { Database, Row, Session } from "../Database.js"
 import type { Dialect } from "../Dialect.js"
@@ -11,7 +21,6 @@ import {
   startedColumns,
   sumColumns,
   waitingColumns,
-  type Added,
 } from "../statements/calls.js"
 import { runStatements } from "../statements/runs.js"
 import { callCostColumns } from "../tables.js"
@@ -20,19 +29,11 @@ type Calls = Pick<CheckpointDriver, "beginCall" | "endCall" | "findSpend" | "lis
 
 type Limited = NewCallRow["counters"][number] & { readonly limit: number }
 
-const negative = ({ calls, reserved, spent, unknown }: Added): Added => ({
+const negative = ({ calls, reserved, spent, unknown }: Counted): Counted => ({
   spent: -spent,
   reserved: -reserved,
   calls: -calls,
   unknown: -unknown,
-})
-
-/** What is unknown may have cost all that was reserved. */
-const amountsOf = ({ atMost, end }: NewCallRow): Added => ({
-  spent: end?.microDollars ?? 0,
-  reserved: end === null || end.microDollars === null ? (atMost ?? 0) : 0,
-  calls: 1,
-  unknown: end !== null && end.microDollars === null ? 1 : 0,
 })
 
 const isSame = (a: Counter, b: Counter): boolean => a.kind === b.kind && a.name === b.name
@@ -41,15 +42,14 @@ const isSame = (a: Counter, b: Counter): boolean => a.kind === b.kind && a.name 
 const overdrawn = (
   { counters }: NewCallRow,
   spend: ReadonlyArray<SpendRow>,
-  added: Added,
+  added: Counted,
 ): { readonly of: Limited; readonly before: SpendRow } | null => {
   for (const of of counters) {
     if (of.limit === null) continue
     const after = spend.find((row) => isSame(row, of))
     if (after === undefined) continue
     const before = { ...after, spent: after.spent - added.spent, reserved: after.reserved - added.reserved }
-    const hasRoom = before.spent + before.reserved < of.limit && after.spent + after.reserved <= of.limit
-    if (!hasRoom) return { of: of as Limited, before }
+    if (!counting.hasRoom(of.limit, before, added)) return { of: of as Limited, before }
   }
   return null
 }
@@ -65,7 +65,7 @@ export const calls = (dialect: Dialect, database: Database): Calls => {
     Effect.gen(function* () {
       const { counters, namespace } = row
       if (counters.length === 0) return { _tag: "Begun" } as BeginCallResult
-      const added = amountsOf(row)
+      const added = counting.begun(row)
       const counted = yield* session.run(yield* attempt(() => statements.count(namespace, counters, startedAt, added)))
       const spend = yield* attempt(() => readAll<SpendRow>(operation, spendColumns, counted))
       const none = overdrawn(row, spend, added)
@@ -106,13 +106,7 @@ export const calls = (dialect: Dialect, database: Database): Calls => {
         if (ended === null) return false
         const { counters, end, namespace } = row
         if (counters.length === 0) return true
-        const isKnown = end.microDollars !== null
-        const added = {
-          spent: end.microDollars ?? 0,
-          reserved: isKnown ? -(ended.atMost ?? 0) : 0,
-          calls: 0,
-          unknown: isKnown ? 0 : 1,
-        }
+        const added = counting.ended(end, ended.atMost)
         yield* session.run(yield* attempt(() => statements.count(namespace, counters, ended.startedAt, added)))
         return true
       }),

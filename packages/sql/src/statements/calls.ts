@@ -1,11 +1,20 @@
 /** Paid calls are begun, ended and counted (D39, D40), listed and summed (D41). */
-import type { CallEnd, CallsPage, CallsQuery, Counter, EndCallRow, NewCallRow } from "@cairn/core"
+import {
+  counting,
+  type CallEnd,
+  type CallsPage,
+  type CallsQuery,
+  type Counted,
+  type Counter,
+  type EndCallRow,
+  type NewCallRow,
+} from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
 import { computed, whole } from "../readRow.js"
 import { overRows, textOf, type Bound, type Statement } from "../Statement.js"
 import { callCostColumns, callTable, names, selectList, spendTable, type Column } from "../tables.js"
 
-const dayMs = 86_400_000
+const { dayMs, dayOf } = counting
 
 /** The columns of a call that it is given; the rest is the store's clock and its run's row. */
 const begunColumns = callTable.columns.filter(({ field }) => !["interruptions", "startedAt", "endedAt"].includes(field))
@@ -72,18 +81,6 @@ const begunRow = (row: NewCallRow): ReadonlyArray<Bound> => {
   return begunColumns.map(({ field }) => values[field]!)
 }
 
-/** What is added to each counter of a call. */
-export interface Added {
-  readonly spent: number
-  readonly reserved: number
-  readonly calls: number
-  readonly unknown: number
-}
-
-/** The day of a counter by when the call began: a run is counted over all of its days. */
-export const dayOf = ({ kind }: Counter, startedAt: number): number =>
-  kind === "run" ? 0 : Math.floor(startedAt / dayMs)
-
 const byCounter = (a: Counter, b: Counter): number =>
   a.kind < b.kind ? -1 : a.kind > b.kind ? 1 : a.name < b.name ? -1 : a.name > b.name ? 1 : 0
 
@@ -91,7 +88,7 @@ const counterRows = (
   namespace: string,
   counters: ReadonlyArray<Counter>,
   startedAt: number,
-  { calls, reserved, spent, unknown }: Added,
+  { calls, reserved, spent, unknown }: Counted,
 ): ReadonlyArray<ReadonlyArray<Bound>> =>
   // In one order, whoever counts: nobody waits for who waits for him.
   [...counters].sort(byCounter).map((counter) => {
@@ -276,7 +273,7 @@ export const callStatements = (dialect: Dialect) => {
       text: forget,
       params: [namespace, runId, callId],
     }),
-    count: (namespace: string, counters: ReadonlyArray<Counter>, startedAt: number, added: Added): Statement =>
+    count: (namespace: string, counters: ReadonlyArray<Counter>, startedAt: number, added: Counted): Statement =>
       counting(counterRows(namespace, counters, startedAt, added)),
     end: ({ callId, claimToken, end, namespace, runId }: EndCallRow): Statement => ({
       text: ended,

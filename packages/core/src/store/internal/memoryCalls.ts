@@ -1,23 +1,23 @@
 /** Paid calls and what is counted of them (D39 to D41). */
 import { finalStatuses } from "../../model/Records.js"
-import { unknownEnd, type CallEnd, type CallRecord } from "../../model/Usage.js"
-import type {
-  BeginCallResult,
-  CallRow,
-  CallsPage,
-  CallsQuery,
-  CallSumRow,
-  Counter,
-  EndCallRow,
-  NewCallRow,
-  SpendRow,
+import { unknownEnd, type CallRecord } from "../../model/Usage.js"
+import {
+  counting,
+  type BeginCallResult,
+  type CallRow,
+  type CallsPage,
+  type CallsQuery,
+  type CallSumRow,
+  type Counted,
+  type Counter,
+  type EndCallRow,
+  type NewCallRow,
+  type SpendRow,
 } from "../CallRows.js"
 import { leaseEnded } from "./memoryClaims.js"
 import { childOf, find, isHeldUnder, type Data, type StoredCall } from "./memoryData.js"
 
-const dayMs = 86_400_000
-
-const dayOf = ({ kind }: Counter, at: number): number => (kind === "run" ? 0 : Math.floor(at / dayMs))
+const { dayOf } = counting
 
 const counterKey = (counter: Counter, at: number): string =>
   JSON.stringify([counter.kind, counter.name, dayOf(counter, at)])
@@ -32,13 +32,7 @@ const spendOf = (data: Data, namespace: string, counter: Counter, at: number): S
     unknown: 0,
   }
 
-const add = (
-  data: Data,
-  namespace: string,
-  counters: ReadonlyArray<Counter>,
-  at: number,
-  more: Omit<SpendRow, keyof Counter>,
-): void => {
+const add = (data: Data, namespace: string, counters: ReadonlyArray<Counter>, at: number, more: Counted): void => {
   for (const counter of counters) {
     const row = spendOf(data, namespace, counter, at)
     childOf(data.spend, namespace).set(counterKey(counter, at), {
@@ -92,14 +86,6 @@ const waiting = (data: Data, namespace: string, counter: Counter, now: number): 
 
 const callKey = (runId: string, callId: string): string => JSON.stringify([runId, callId])
 
-const amountsOf = (end: CallEnd | null, atMost: number | null) => ({
-  spent: end?.microDollars ?? 0,
-  // What is unknown may have cost all that was reserved.
-  reserved: end === null || end.microDollars === null ? (atMost ?? 0) : 0,
-  calls: 1,
-  unknown: end !== null && end.microDollars === null ? 1 : 0,
-})
-
 export const beginCall = (data: Data, row: NewCallRow, now: number): BeginCallResult => {
   const { counters, end, namespace, runId, ...call } = row
   const calls = childOf(data.calls, namespace)
@@ -109,12 +95,12 @@ export const beginCall = (data: Data, row: NewCallRow, now: number): BeginCallRe
   if (run === undefined || (end === null && !isHeldUnder(run.row, { namespace, runId, fence, claimToken }))) {
     return { _tag: "Lost" }
   }
-  const more = amountsOf(end, call.atMost)
+  const more = counting.begun(row)
   for (const { kind, limit, name } of counters) {
     if (limit === null) continue
     const counter = { kind, name }
     const { reserved, spent } = spendOf(data, namespace, counter, now)
-    if (spent + reserved < limit && spent + reserved + more.spent + more.reserved <= limit) continue
+    if (counting.hasRoom(limit, { spent, reserved }, more)) continue
     return { _tag: "Refused", counter, limit, spent, reserved, waiting: waiting(data, namespace, counter, now) }
   }
   const { interruptions } = run.row
@@ -135,13 +121,7 @@ export const endCall = (data: Data, row: EndCallRow, now: number): boolean => {
   if (call === undefined || call.record.state !== "begun" || call.record.claimToken !== claimToken) return false
   const { atMost, startedAt } = call.record
   call.record = { ...call.record, ...end, endedAt: now }
-  const isKnown = end.microDollars !== null
-  add(data, namespace, counters, startedAt, {
-    spent: end.microDollars ?? 0,
-    reserved: isKnown ? -(atMost ?? 0) : 0,
-    calls: 0,
-    unknown: isKnown ? 0 : 1,
-  })
+  add(data, namespace, counters, startedAt, counting.ended(end, atMost))
   return true
 }
 
