@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { Context, Effect, Either, Schema } from "effect"
 import { describe, expect, it } from "vitest"
@@ -441,6 +442,22 @@ describe("a plan", () => {
     expect(of(Schema.Struct({ a: Schema.String, b: Schema.Number }))).toBe(
       of(Schema.Struct({ b: Schema.Number, a: Schema.String })),
     )
+  })
+
+  it("has the hash of its canonical JSON, which names a plan in stored runs", () => {
+    const canonical = (value: unknown): string => {
+      if (typeof value !== "object" || value === null) return JSON.stringify(value)
+      if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
+      const members = Object.entries(value).map(([key, member]): [string, unknown] =>
+        key === "required" && Array.isArray(member) ? [key, [...(member as Array<string>)].sort()] : [key, member],
+      )
+      members.sort(([a], [b]) => (a < b ? -1 : 1))
+      return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${canonical(member)}`).join(",")}}`
+    }
+    const { hash, ...rest } = plan()
+    expect(hash).toBe(createHash("sha256").update(canonical(rest)).digest("hex"))
+    // That of an earlier build of this code: runs that it has begun are compared with it (X10).
+    expect(hash).toBe("db1b10ad403fb51a70548289d73217155475fcab8a29a7c635ef677ca1931973")
   })
 
   it.each<readonly [string, Changes]>([

@@ -16,6 +16,8 @@ export interface Body {
 const named = (bodies: Readonly<Record<string, ReadonlyArray<Node>>>): ReadonlyArray<Body> =>
   Object.entries(bodies).map(([name, nodes]) => ({ part: `:${escapeSegment(name)}`, name, nodes }))
 
+const none: ReadonlyArray<never> = []
+
 export const bodiesOf = (node: Node): ReadonlyArray<Body> => {
   switch (node.kind) {
     case "branch":
@@ -27,10 +29,19 @@ export const bodiesOf = (node: Node): ReadonlyArray<Body> => {
     case "forEach":
       return [{ part: "[]", name: null, nodes: node.body }]
     default:
-      return []
+      return none
   }
 }
 
 /** Every node, those of bodies included: each before what it holds. Children are workflows of their own. */
-export const everyNode = (nodes: ReadonlyArray<Node>): ReadonlyArray<Node> =>
-  nodes.flatMap((node) => [node, ...bodiesOf(node).flatMap((body) => everyNode(body.nodes))])
+export const everyNode = (nodes: ReadonlyArray<Node>): ReadonlyArray<Node> => {
+  const every: Array<Node> = []
+  const add = (within: ReadonlyArray<Node>): void => {
+    for (const node of within) {
+      every.push(node)
+      for (const body of bodiesOf(node)) add(body.nodes)
+    }
+  }
+  add(nodes)
+  return every
+}

@@ -4,12 +4,15 @@ import { everyNode } from "../../../dsl/internal/nested.js"
 import { problemsOf, type AnyOperation } from "../../../dsl/Operation.js"
 import { codecOf, isSchema, type Codec } from "../../../model/Codec.js"
 import { notASchema, notJson, type Diagnostic } from "../../../model/DiagnosticCode.js"
+import { once } from "../once.js"
 import { operationsOf } from "../operationsOf.js"
 import { nameText } from "../shown.js"
 
+const problemOf = once((codec: Codec<unknown>): string | null => codec.problem())
+
 const ofCodec = (step: string | null, place: string, codec: Codec<unknown> | null): ReadonlyArray<Diagnostic> => {
   if (codec === null) return [{ code: "CRN105", step, message: notASchema(place) }]
-  const problem = codec.problem()
+  const problem = problemOf(codec)
   return problem === null ? [] : [{ code: "CRN105", step, message: `${notJson(place)} (${problem})` }]
 }
 

@@ -15,11 +15,12 @@ import { checkId } from "../../../model/Ids.js"
 import { operationsOf } from "../operationsOf.js"
 import { nameText } from "../shown.js"
 
-const unusable = (what: string, name: unknown): string | null =>
-  Either.match(checkId("workflow name", name), {
-    onLeft: (error) => nameUnusable(what, nameText(name).slice(0, 60), error.problem),
-    onRight: () => null,
-  })
+const none: ReadonlyArray<never> = []
+
+const unusable = (what: string, name: unknown): string | null => {
+  const checked = checkId("workflow name", name)
+  return Either.isRight(checked) ? null : nameUnusable(what, nameText(name).slice(0, 60), checked.left.problem)
+}
 
 /** Two declarations under one name share one handler, so they must say the same. */
 const sameOperation = (a: MemberOperation, b: MemberOperation): boolean => {
@@ -56,18 +57,20 @@ const ofOperations = (definition: Definition): ReadonlyArray<Diagnostic> => {
 /** What a step has read is found again by its name, among what the step declares. */
 const ofData = (definition: Definition): ReadonlyArray<Diagnostic> =>
   everyNode(definition.nodes).flatMap((node) => {
-    if (node.kind !== "step" || !Array.isArray(node.effects)) return []
-    const known = new Map<unknown, AnyDataVersion>()
-    return node.effects.filter(isDataVersion).flatMap((data): ReadonlyArray<Diagnostic> => {
-      const first = known.get(data.name) ?? data
-      known.set(data.name, first)
-      const problem =
-        first === data
-          ? unusable("the name of data", data.name)
-          : dataNameTaken(nameText(node.name), nameText(data.name))
-      return problem === null ? [] : [{ code: "CRN104", step: nameText(node.name), message: problem }]
-    })
+    const read = node.kind === "step" && Array.isArray(node.effects) ? node.effects.filter(isDataVersion) : none
+    return read.length === 0 ? none : ofDataOf(node, read)
   })
+
+const ofDataOf = (node: Node, read: ReadonlyArray<AnyDataVersion>): ReadonlyArray<Diagnostic> => {
+  const known = new Map<unknown, AnyDataVersion>()
+  return read.flatMap((data): ReadonlyArray<Diagnostic> => {
+    const first = known.get(data.name) ?? data
+    known.set(data.name, first)
+    const problem =
+      first === data ? unusable("the name of data", data.name) : dataNameTaken(nameText(node.name), nameText(data.name))
+    return problem === null ? [] : [{ code: "CRN104", step: nameText(node.name), message: problem }]
+  })
+}
 
 const own = (node: Node, visible: ReadonlySet<unknown>): string | null =>
   unusable("the step name", node.name) ??
@@ -83,21 +86,18 @@ const own = (node: Node, visible: ReadonlySet<unknown>): string | null =>
  */
 const ofScope = (nodes: ReadonlyArray<Node>, outer: ReadonlySet<unknown>): ReadonlyArray<Diagnostic> => {
   const visible = new Set(outer)
-  return nodes.flatMap((node) => {
-    const step = nameText(node.name)
-    const problem = own(node, visible)
+  const found: Array<Diagnostic> = []
+  const refuse = (node: Node, message: string | null): void => {
+    if (message !== null) found.push({ code: "CRN104", step: nameText(node.name), message })
+  }
+  for (const node of nodes) {
+    refuse(node, own(node, visible))
     visible.add(node.name)
     const bodies = bodiesOf(node)
-    const cases = bodies.flatMap(({ name }) => (name === null ? [] : (unusable("the case name", name) ?? [])))
-    return [
-      ...(problem === null ? cases : [problem, ...cases]).map((message) => ({
-        code: "CRN104" as const,
-        step,
-        message,
-      })),
-      ...bodies.flatMap((body) => ofScope(body.nodes, visible)),
-    ]
-  })
+    for (const { name } of bodies) if (name !== null) refuse(node, unusable("the case name", name))
+    for (const body of bodies) for (const problem of ofScope(body.nodes, visible)) found.push(problem)
+  }
+  return found
 }
 
 export const checkNames = (definition: Definition): ReadonlyArray<Diagnostic> => {
