@@ -45,7 +45,7 @@ type givenOf<W> = W extends { readonly _types?: (given: infer G) => unknown } ? 
  * of their success schema. `services`: what steps read. `store`: memory unless given; made anew for each run if its clock
  * is Effect's, else once, with a namespace for each run. `depth`: troubles in one schedule (2). `maxSchedules` (1,000):
  * past it a seeded sample is run, those with fewer troubles first. `durability`: instead of what the workflow says, or
- * `barrier`; a run that was taken over is executed step by step in any case. `sameResult`: whether a run must end with the same
+ * `barrier`; a run that is taken over again without progress is executed step by step in any case. `sameResult`: whether a run must end with the same
  * output as without trouble (true); say false where a step reads what changes. `sameEnd` (true): whether it must end like that at all;
  * say false where it may be late. `says`: what comes of signals and reviews that it waits for; everything is sent and approved
  * unless given, soon, with values that fit the schemas. `invariant`: a check of your own, asked once

@@ -16,7 +16,7 @@ const expected: Readonly<Partial<Record<keyof typeof storeMutants, readonly [che
   hidesIntents: ["early", 1],
   forgetsOwners: ["early", 1],
   altersResults: ["commit", 0],
-  losesStepsOnTakeover: ["stuck", 1],
+  losesStepsOnTakeover: ["parked", 1],
   endlessLease: ["stuck", 1],
   refusesRetries: ["commit", 1],
 }

@@ -159,19 +159,26 @@ const effectCodec = <A, I>(schema: Schema.Schema<A, I, never>): Codec<A> => {
   const decodeUnknown = Schema.decodeUnknownEither(schema, { errors: "all" })
   const encodeUnknown = Schema.encodeUnknownEither(schema, { errors: "all" })
 
-  const decode: Codec<A>["decode"] = (text, place) =>
-    guarded(place, () =>
-      Either.flatMap(parse(text, place), (raw) => Either.mapLeft(decodeUnknown(raw), mismatch(place))),
-    )
+  // Once a step: without combinators, which make a function and a value for each case.
+  const decoded = (text: string | null, place: string): Either.Either<A, InvalidValue> => {
+    const raw = parse(text, place)
+    if (Either.isLeft(raw)) return Either.left(raw.left)
+    const value = decodeUnknown(raw.right)
+    return Either.isLeft(value) ? Either.left(mismatch(place)(value.left)) : Either.right(value.right)
+  }
 
-  const gate: Codec<A>["gate"] = (given, options) =>
+  const decode: Codec<A>["decode"] = (text, place) => guarded(place, () => decoded(text, place))
+
+  const gate = (given: unknown, options: GateOptions): Either.Either<Gated<A>, InvalidValue> =>
     guarded(options.place, () => {
       const hazard = findHazard(given)
       if (hazard !== null) return Either.left(fromProblem(options.place, hazard))
-      return Either.mapLeft(encodeUnknown(given), mismatch(options.place)).pipe(
-        Either.flatMap((encoded) => write(encoded, options)),
-        Either.flatMap((text) => Either.map(decode(text, options.place), (value) => ({ value, text }))),
-      )
+      const encoded = encodeUnknown(given)
+      if (Either.isLeft(encoded)) return Either.left(mismatch(options.place)(encoded.left))
+      const text = write(encoded.right, options)
+      if (Either.isLeft(text)) return Either.left(text.left)
+      const value = decoded(text.right, options.place)
+      return Either.isLeft(value) ? Either.left(value.left) : Either.right({ value: value.right, text: text.right })
     })
 
   return {
@@ -183,7 +190,7 @@ const effectCodec = <A, I>(schema: Schema.Schema<A, I, never>): Codec<A> => {
           if (hazard !== null) return Either.left(fromProblem(options.place, hazard))
           return Either.mapLeft(decodeUnknown(raw), mismatch(options.place))
         }),
-        (value) => gate(value, options) as Either.Either<Gated<A>, InvalidValue>,
+        (value) => gate(value, options),
       ),
     decode,
     jsonSchema: () => {

@@ -245,6 +245,8 @@ export type ParkReason =
    * and its answer does not fit its schema. The raw value stands in the attempt's record.
    */
   | "OutputInvalid"
+  /** The store refuses for good what a step would commit (a limit of the database, a trigger): its next attempt would end the same. */
+  | "CommitRefused"
   /** The run brought its worker down again and again, without progress (law X12). */
   | "TooManyRecoveries"
   /** The run fails, and an operation that takes an earlier one back failed as well. */

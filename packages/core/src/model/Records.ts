@@ -115,6 +115,17 @@ export interface RunRecord {
 export type RunOutcome = Omit<RunRecord, "input">
 
 /**
+ * How a run has ended well: what its worker tells those of its process who wait for it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface RunCompletion {
+  readonly status: "completed"
+  readonly output: string | null
+}
+
+/**
  * One committed step.
  *
  * *Shape.* `result` is the encoded output; `effect` is `none`, `transaction`, `external:<operation>`, or the kind of the node

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as FiberId from "effect/FiberId"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import type { AnyWorkflow, givenOfWorkflow, needsOfWorkflow, outputOfWorkflow } from "../builder/Workflow.js"
@@ -46,7 +47,7 @@ import {
   type UnscheduleOptions,
 } from "./Schedules.js"
 import type { LiveEvent } from "./LiveOutput.js"
-import { type RunEventsOptions, type RunHandle, type RunSnapshot } from "./RunHandle.js"
+import type { Handle, RunEventsOptions, RunHandle, RunSnapshot } from "./RunHandle.js"
 import {
   attach,
   attachedLive,
@@ -201,13 +202,31 @@ export const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(
     fiber.addObserver(() => waiting.delete(fiber))
     return fiber
   }
+  const settled = <A>(
+    exit: Exit.Exit<A, unknown>,
+    resolve: (value: A) => void,
+    reject: (error: unknown) => void,
+  ): void => {
+    if (Exit.isSuccess(exit)) resolve(exit.value)
+    else reject(Cause.squash(exit.cause))
+  }
   // Without a second fiber that awaits the first: a thousand callers may wait at once.
   const run = <A, E>(effect: Effect.Effect<A, E, Worker | CheckpointStore>): Promise<A> =>
     new Promise((resolve, reject) => {
-      fork(effect).addObserver((exit) => {
-        if (Exit.isSuccess(exit)) resolve(exit.value)
-        else reject(Cause.squash(exit.cause) as Error)
+      fork(effect).addObserver((exit) => settled(exit, resolve, reject))
+    })
+  // Nor with a fiber that waits for a result.
+  let isClosed = false
+  const interrupted = () => Cause.squash(Cause.interrupt(FiberId.none))
+  const listening = new Map<() => void, (error: unknown) => void>()
+  const resultOf = <W extends AnyWorkflow>(handle: Handle<W>): Promise<outputOfWorkflow<W>> =>
+    new Promise((resolve, reject) => {
+      if (isClosed) return reject(interrupted())
+      const leave = handle.hearEnd((exit) => {
+        listening.delete(leave)
+        settled(exit, resolve, reject)
       })
+      listening.set(leave, reject)
     })
   const eventsOf: CairnClient["events"] = (workflow, of) => iterable(() => attachedPull(workflow, of), fork)
   const liveOf: CairnClient["live"] = (workflow, of) => releasing(attachedLive(workflow, of), fork)
@@ -215,7 +234,7 @@ export const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(
     namespace: handle.namespace,
     runId: handle.runId,
     created: handle.created,
-    result: () => run(handle.result),
+    result: () => resultOf(handle as Handle<W>),
     poll: () => run(handle.poll),
     events: (of) => eventsOf(workflow, { namespace: handle.namespace, runId: handle.runId, ...of }),
     live: () => liveOf(workflow, { namespace: handle.namespace, runId: handle.runId }),
@@ -252,6 +271,11 @@ export const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(
     unschedule: (of) => run(unschedule(of)),
     schedules: (of) => run(schedules(of)),
     close: async () => {
+      isClosed = true
+      for (const [leave, reject] of listening) {
+        leave()
+        reject(interrupted())
+      }
       await Effect.runPromise(Fiber.interruptAll(waiting))
       await runtime.dispose()
     },

@@ -15,7 +15,7 @@ import {
   type InvalidValue,
   type RunNotFound,
 } from "../model/Errors.js"
-import type { RunOutcome, RunStatus } from "../model/Records.js"
+import type { RunCompletion, RunOutcome, RunStatus } from "../model/Records.js"
 import { type CheckpointStoreService } from "../store/CheckpointStore.js"
 import { ended } from "../store/LocalSignals.js"
 import type { EventsOptions, RunEvent } from "./Events.js"
@@ -23,7 +23,7 @@ import { pullOf } from "./internal/history.js"
 import { liveSource } from "./internal/liveReading.js"
 import { iterable, releasing, type Pull } from "./internal/pulling.js"
 import { failureOf, outputOf } from "./internal/runEnd.js"
-import { untilOver } from "./internal/waiting.js"
+import { hearOver, untilOver } from "./internal/waiting.js"
 import type { LiveEvent } from "./LiveOutput.js"
 
 /**
@@ -112,7 +112,7 @@ export interface RunHandle<W extends AnyWorkflow> {
   readonly live: () => AsyncIterable<LiveEvent>
 }
 
-const endOf = (definition: Definition, run: RunOutcome): Option.Option<Exit.Exit<any, any>> => {
+const endOf = (definition: Definition, run: RunOutcome | RunCompletion): Option.Option<Exit.Exit<any, any>> => {
   switch (run.status) {
     case "completed": {
       return Option.some(
@@ -131,8 +131,14 @@ const endOf = (definition: Definition, run: RunOutcome): Option.Option<Exit.Exit
   }
 }
 
-const waitFor = (store: CheckpointStoreService, definition: Definition, namespace: string, runId: string) =>
-  Effect.flatMap(untilOver(store, { namespace, runId }), (run) => Option.getOrThrow(endOf(definition, run)))
+/** A run that was started so short a time ago, in milliseconds, is not asked for at once. */
+const freshMs = 20
+
+/** How a run has ended, as its client receives it. */
+type Ended = Exit.Exit<any, any>
+
+const endedAs = (definition: Definition, run: RunOutcome | RunCompletion): Ended =>
+  Option.getOrThrow(endOf(definition, run))
 
 /** What is asked for the next events of a run. */
 export const pulled = (
@@ -146,35 +152,64 @@ export const pulled = (
     onRight: (plan) => pullOf(store, { definition, plan }, { namespace, runId }, fromSeq),
   })
 
-/** The handle of a run that is there. */
-export const handleOf = (
-  store: CheckpointStoreService,
-  workflow: AnyWorkflow,
-  namespace: string,
-  runId: string,
-  created: boolean,
-  runtime: Runtime.Runtime<never>,
-): RunHandle<any> => ({
-  namespace,
-  runId,
-  created,
-  result: waitFor(store, workflow.definition, namespace, runId),
-  seq: Effect.suspend(() => {
-    const underWay = store.signals.underWay.get(ended(namespace, runId))
-    return underWay === undefined
-      ? Effect.map(store.findRun(namespace, runId), ({ seq }) => seq)
-      : Effect.succeed(underWay.acceptedSeq)
-  }),
-  // Made when they are asked for: of a thousand handles that are held, few ever look.
-  durableSeq: Effect.suspend(() => Effect.map(store.findRun(namespace, runId), ({ seq }) => seq)),
-  poll: Effect.suspend(() =>
-    Effect.map(store.findRun(namespace, runId), (run) => ({
+/** The handle of a run that is there. Of a thousand handles that are held, few ever look: its effects are made when asked for. */
+export class Handle<W extends AnyWorkflow> implements RunHandle<W> {
+  private readonly startedAt: number
+
+  constructor(
+    private readonly store: CheckpointStoreService,
+    private readonly workflow: W,
+    readonly namespace: string,
+    readonly runId: string,
+    readonly created: boolean,
+    private readonly runtime: Runtime.Runtime<never>,
+  ) {
+    this.startedAt = created ? performance.now() : Number.NEGATIVE_INFINITY
+  }
+
+  private get isFresh(): boolean {
+    return performance.now() - this.startedAt < freshMs
+  }
+
+  get result(): RunHandle<W>["result"] {
+    return Effect.flatMap(
+      Effect.suspend(() => untilOver(this.store, this, this.isFresh)),
+      (run) => endedAs(this.workflow.definition, run),
+    )
+  }
+
+  /** Tells how the run has ended, to who is no fiber, unless the function that it gives is called before. */
+  hearEnd(hear: (end: Ended) => void): () => void {
+    return hearOver(this.store, this.runtime, this, this.isFresh, (end) =>
+      hear(Exit.flatMap(end, (run) => endedAs(this.workflow.definition, run))),
+    )
+  }
+
+  get seq(): RunHandle<W>["seq"] {
+    return Effect.suspend(() => {
+      const underWay = this.store.signals.underWay.get(ended(this.namespace, this.runId))
+      return underWay === undefined ? this.durableSeq : Effect.succeed(underWay.acceptedSeq)
+    })
+  }
+
+  get durableSeq(): RunHandle<W>["durableSeq"] {
+    return Effect.map(this.store.findRun(this.namespace, this.runId), ({ seq }) => seq)
+  }
+
+  get poll(): RunHandle<W>["poll"] {
+    return Effect.map(this.store.findRun(this.namespace, this.runId), (run) => ({
       status: run.status,
       cursor: run.cursor,
-      result: endOf(workflow.definition, run),
-    })),
-  ),
-  events: (options = {}) =>
-    iterable(() => pulled(store, workflow, { namespace, runId }, options), Runtime.runFork(runtime)),
-  live: () => releasing(liveSource(Effect.succeed({ store, run: { namespace, runId } })), Runtime.runFork(runtime)),
-})
+      result: endOf(this.workflow.definition, run),
+    }))
+  }
+
+  get events(): RunHandle<W>["events"] {
+    return (options = {}) =>
+      iterable(() => pulled(this.store, this.workflow, this, options), Runtime.runFork(this.runtime))
+  }
+
+  get live(): RunHandle<W>["live"] {
+    return () => releasing(liveSource(Effect.succeed({ store: this.store, run: this })), Runtime.runFork(this.runtime))
+  }
+}

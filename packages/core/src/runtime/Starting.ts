@@ -17,7 +17,7 @@ import { checkPriority, flowOf } from "./internal/flowOf.js"
 import { liveSource } from "./internal/liveReading.js"
 import { type Pull } from "./internal/pulling.js"
 import { forkRun, retryRun, type ForkOptions, type RunOptions } from "./Lifecycle.js"
-import { handleOf, pulled, type RunEventsOptions, type RunHandle } from "./RunHandle.js"
+import { Handle, pulled, type RunEventsOptions, type RunHandle } from "./RunHandle.js"
 
 /**
  * Which run is meant.
@@ -117,7 +117,7 @@ export const start = <W extends AnyWorkflow>(workflow: W, input: givenOfWorkflow
     const refused = created ? null : conflict(run, plan.workflow, inputHash)
     if (refused !== null) return yield* refused
     yield* store.signals.send(runnable)
-    return handleOf(store, workflow, namespace, runId, created, yield* Effect.runtime<never>()) as RunHandle<W>
+    return new Handle(store, workflow, namespace, runId, created, yield* Effect.runtime<never>()) as RunHandle<W>
   })
 
 export const attach = <W extends AnyWorkflow>(
@@ -131,7 +131,7 @@ export const attach = <W extends AnyWorkflow>(
     const run = yield* store.findRun(namespace, runId)
     const refused = conflict(run, workflow.name, run.inputHash)
     if (refused !== null) return yield* refused
-    return handleOf(store, workflow, namespace, runId, false, yield* Effect.runtime<never>()) as RunHandle<W>
+    return new Handle(store, workflow, namespace, runId, false, yield* Effect.runtime<never>()) as RunHandle<W>
   })
 
 export const events = <W extends AnyWorkflow>(workflow: W, options: RunEventsOptions) =>
@@ -179,5 +179,12 @@ export const branchOff = <W extends AnyWorkflow>(workflow: W, options: ForkOptio
     const { created, inputHash, run } = yield* forkRun(workflow, options)
     const refused = created ? null : (otherFork(run, options.runId) ?? conflict(run, workflow.name, inputHash))
     if (refused !== null) return yield* refused
-    return handleOf(store, workflow, run.namespace, run.runId, created, yield* Effect.runtime<never>()) as RunHandle<W>
+    return new Handle(
+      store,
+      workflow,
+      run.namespace,
+      run.runId,
+      created,
+      yield* Effect.runtime<never>(),
+    ) as RunHandle<W>
   })

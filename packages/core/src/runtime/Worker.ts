@@ -20,21 +20,14 @@ import { Faults, type FaultsService } from "./Faults.js"
 import { heed } from "./internal/arrivals.js"
 import { claimOnce } from "./internal/claiming.js"
 import { bytesOf, joined } from "./internal/joining.js"
+import { giveBackOrphans } from "./internal/givingBack.js"
 import { openLocal, type Local } from "./internal/local.js"
-import {
-  giveBackOrphans,
-  markLost,
-  noteHeld,
-  restHeart,
-  stopLost,
-  type Core,
-  type Owned,
-} from "./internal/ownership.js"
+import { markLost, noteHeld, restHeart, stopLost, type Core, type Owned } from "./internal/ownership.js"
 import { makeDueTimes, makePace } from "./internal/pace.js"
 import { keepScheduling } from "./internal/scheduling.js"
 import { keepSweeping } from "./internal/sweeping.js"
 import { compiled, settings, type Settings } from "./internal/settings.js"
-import { keepBeating, makeWorkerLease, type WorkerLease } from "./internal/workerLease.js"
+import { answerWithinMs, keepBeating, makeWorkerLease, type WorkerLease } from "./internal/workerLease.js"
 import { WriteBehind } from "./WriteBehind.js"
 
 /**
@@ -50,8 +43,9 @@ import { WriteBehind } from "./WriteBehind.js"
  * `maxRecoveries`: how often a run may bring its worker down, without progress between, before it is parked for a person
  * (3). `maxValueLength`: longest JSON text of a payload or output, in characters (64 Mi). `durability`: which commits are
  * waited for, unless the workflow says so itself (`barrier`). `maxPendingCommits` (10,000) and `maxPendingBytes` (64 Mi):
- * what may be accepted and not yet durable; past either, steps wait for the store. `local`: a directory on a disk of this
- * host, for all workers of it: with it, whoever is started after a killed worker takes its runs over at once, and `log`
+ * what may be accepted and not yet durable; past either, steps wait for the store. While anything waits, steps that only compute
+ * leave the event loop a turn every 50 ms, in which a flush begins: so much of them is repeated after a kill.
+ * `local`: a directory on a disk of this host, for all workers of it: with it, whoever is started after a killed worker takes its runs over at once, and `log`
  * keeps what was accepted until the store has it: `synced` to the disk (the default), `written` to the system's memory
  * (it survives the process, not the host), or `off`. `keepRejected`: for how long the raw outputs that schemas have refused are kept (30 days;
  * `Duration.infinity` for ever), those of runs in review aside; a worker looks once a day. `prices`: what models cost, for the usage that steps report; a model that
@@ -146,21 +140,29 @@ const keepClaiming = (core: Core, wake: Listener): Effect.Effect<never> =>
 
 /** How long a worker that stops waits for anybody to answer, in milliseconds. */
 const answerMs = 1_000
+const leastMs = 200
+
+/** A call that cannot be interrupted is left behind. */
+const leftBehind = <A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.interruptible(Effect.disconnect(Effect.interruptible(call)))
 
 const stop = (core: Core): Effect.Effect<void> =>
   Effect.gen(function* () {
     const fibers = [...core.owned.values()].flatMap(({ fiber }) => (fiber === null ? [] : [fiber]))
     yield* Fiber.awaitAll(fibers).pipe(Effect.interruptible, Effect.timeoutOption(core.settings.drainMs))
+    // From here on all that is waited for has that time together, and a little where it is used up.
+    const until = performance.now() + answerMs
+    const left = () => Math.max(leastMs, until - performance.now())
     // What is still at work is interrupted, and given a moment to record what it knows.
     yield* Effect.forEach(fibers, Fiber.interruptFork)
-    yield* Fiber.awaitAll(fibers).pipe(Effect.interruptible, Effect.timeoutOption(answerMs))
+    yield* Fiber.awaitAll(fibers).pipe(Effect.interruptible, Effect.timeoutOption(left()))
     // W7: what they have accepted is written.
-    yield* core.env.buffer.drained.pipe(Effect.interruptible, Effect.timeoutOption(answerMs))
+    yield* core.env.buffer.drained.pipe(Effect.interruptible, Effect.timeoutOption(left()))
     // Whatever is still left behind starts no operation any more, and waits for no store.
     core.lease.end()
-    yield* core.store.releaseWorker(core.lease.workerId).pipe(
-      Effect.interruptible,
-      Effect.timeoutFail({ duration: answerMs, onTimeout: () => "the store does not answer" as const }),
+    core.env.buffer.close()
+    yield* leftBehind(core.store.releaseWorker(core.lease.workerId)).pipe(
+      Effect.timeoutFail({ duration: left(), onTimeout: () => "the store does not answer" as const }),
       // Nobody is left to tell but the log; the lease ends by itself.
       Effect.catchAllCause((cause) => Effect.logWarning("the worker could not release its runs", cause)),
     )
@@ -188,7 +190,7 @@ const bufferOf = (
     reach: (point, { runId }) => faults.reach(point, { runId, step: "", attempt: 0 }),
     maxCommits: settings.maxPendingCommits,
     maxBytes: settings.maxPendingBytes,
-    timeoutMs: settings.leaseMs,
+    timeoutMs: answerWithinMs(settings.leaseMs),
   })
 
 const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>

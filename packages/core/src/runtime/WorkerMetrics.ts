@@ -66,7 +66,21 @@ const outcomes = {
 const outcomeOf = (exit: Exit.Exit<LoopEnd, unknown>, lost: boolean): string =>
   Exit.isSuccess(exit) ? outcomes[exit.value._tag] : lost ? "lost" : Exit.isInterrupted(exit) ? "released" : "error"
 
-const counters = new Map<string, (amount: number) => void>()
+/** By what is counted, then by workflow and outcome: found without a text being put together for each count. */
+const counters = new Map<MetricKey.MetricKey<any>, Map<string, (amount: number) => void>>()
+
+const counterOf = <Type extends MetricKeyType.MetricKeyType<number, any>>(
+  key: MetricKey.MetricKey<Type>,
+  workflow: string,
+  outcome?: string,
+): ((amount: number) => void) => {
+  const labels = [
+    MetricLabel.make("workflow", workflow),
+    ...(outcome === undefined ? [] : [MetricLabel.make("outcome", outcome)]),
+  ]
+  const metric = Metric.fromMetricKey(MetricKey.taggedWithLabels(key, labels))
+  return (amount) => metric.unsafeUpdate(amount as never, [])
+}
 
 /**
  * Counts without an effect of its own, and finds the labelled metric once, not at each count: whoever commits a step or
@@ -78,17 +92,11 @@ const count = <Type extends MetricKeyType.MetricKeyType<number, any>>(
   workflow: string,
   outcome?: string,
 ): void => {
-  const name = outcome === undefined ? `${key.name} ${workflow}` : `${key.name} ${outcome} ${workflow}`
-  let add = counters.get(name)
-  if (add === undefined) {
-    const labels = [
-      MetricLabel.make("workflow", workflow),
-      ...(outcome === undefined ? [] : [MetricLabel.make("outcome", outcome)]),
-    ]
-    const metric = Metric.fromMetricKey(MetricKey.taggedWithLabels(key, labels))
-    add = (more) => metric.unsafeUpdate(more as never, [])
-    counters.set(name, add)
-  }
+  let known = counters.get(key)
+  if (known === undefined) counters.set(key, (known = new Map()))
+  const name = outcome === undefined ? workflow : `${outcome} ${workflow}`
+  let add = known.get(name)
+  if (add === undefined) known.set(name, (add = counterOf(key, workflow, outcome)))
   add(amount)
 }
 

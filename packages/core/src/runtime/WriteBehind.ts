@@ -4,14 +4,19 @@
  * - W1: commits of one run are written in the order of their `seq`, none skipped. What is being written stays as it is
  *   until its outcome is known; after a lost acknowledgement the very same is written again.
  * - W2, W3: `durable` is the barrier. Who may observe a commit waits for it first.
- * - W4: commits and bytes that wait are bounded; who brings more waits for room.
+ * - W4: commits and bytes that wait are bounded, and so is the time for which runs keep a flush from beginning; who brings
+ *   more waits.
  * - W5: a refused commit, or one that the store cannot take, ends its own run alone: a flush that fails is bisected.
  * - W6: a store that is away is asked again while the lease holds; past that the runs end. Nothing is left unhandled.
  *
- * A flush begins when the fibers that can run have run: a lone commit waits for nobody, and many go together.
+ * A flush begins when the fibers that can run have run: a lone commit waits for nobody, and many go together. Runs whose steps
+ * end at once again and again would keep it waiting for ever, and a killed process would have lost all that they did.
  */
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
 import * as Runtime from "effect/Runtime"
 import { LeaseLost, StoreError } from "../model/Errors.js"
 import type { Lease } from "../model/Records.js"
@@ -76,6 +81,14 @@ export interface CommitLog<C> {
 /** How an accepted commit ended. */
 export type Refusal = LeaseLost | StoreError
 
+type Written = ReadonlyArray<Either.Either<number, LeaseLost>>
+
+/** A write that has not answered yet. */
+interface Call {
+  readonly at: number
+  readonly giveUp: () => void
+}
+
 interface Accepted<C> {
   readonly commit: C
   readonly bytes: number
@@ -85,6 +98,15 @@ interface Accepted<C> {
 
 /** A flush takes in no further run beyond this: a database's own log grows by what one transaction holds. */
 const maxFlushBytes = 4 * 1024 * 1024
+
+/**
+ * So long may runs go on without a turn of the event loop while something waits to be written, in milliseconds: what a killed
+ * process has lost of steps that only compute. Shorter, and runs that come to their ends in one turn would be cut in two flushes.
+ */
+const maxBusyMs = 50
+
+/** The event loop has its turn: a flush that was scheduled before begins, and answers of the store come in. */
+const turn: Effect.Effect<void> = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 /** Asked again after so long: quick at first, then once a second. */
 const pauseMs = (tries: number): number => Math.min(1_000, 50 * 2 ** tries)
@@ -137,9 +159,13 @@ export class WriteBehind<C extends Bufferable> {
   private readonly dirty: Array<RunQueue<C>> = []
   private readonly rooms: Array<() => void> = []
   private readonly idlers: Array<() => void> = []
+  private readonly calls = new Set<Call>()
+  private watcher: Fiber.RuntimeFiber<void> | null = null
   private commits = 0
   private bytes = 0
+  /** The event loop has not had its turn since. */
   private scheduled = false
+  private scheduledAt = 0
   private flushing = false
   /** Writes that the store did not take and that are tried again: as long as there are any, what costs money waits (W6). */
   private troubles = 0
@@ -151,6 +177,7 @@ export class WriteBehind<C extends Bufferable> {
   private constructor(
     private readonly options: WriteBehindOptions<C>,
     private readonly runtime: Runtime.Runtime<never>,
+    private readonly clock: Clock.Clock,
   ) {
     this.maxCommits = options.maxCommits ?? 10_000
     this.maxBytes = options.maxBytes ?? 64 * 1024 * 1024
@@ -159,7 +186,11 @@ export class WriteBehind<C extends Bufferable> {
 
   /** A buffer that flushes by itself, with the logger and the clock of whoever makes it. */
   static make<C extends Bufferable>(options: WriteBehindOptions<C>): Effect.Effect<WriteBehind<C>> {
-    return Effect.map(Effect.runtime<never>(), (runtime) => new WriteBehind(options, runtime))
+    return Effect.zipWith(
+      Effect.runtime<never>(),
+      Effect.clock,
+      (runtime, clock) => new WriteBehind(options, runtime, clock),
+    )
   }
 
   /** Begins a run that stands at `seq` in the store. */
@@ -174,10 +205,13 @@ export class WriteBehind<C extends Bufferable> {
   accept(queue: RunQueue<C>, commit: C, how: "logged" | "plain" = "logged"): Effect.Effect<void, Refusal> {
     return Effect.suspend(() => {
       if (queue.refusal !== null) return Effect.fail(queue.refusal)
-      const entry: Accepted<C> = { commit, bytes: this.options.sizeOf(commit), at: performance.now(), mark: null }
-      if (!this.hasRoom(entry.bytes)) {
+      const at = this.clock.unsafeCurrentTimeMillis()
+      const entry: Accepted<C> = { commit, bytes: this.options.sizeOf(commit), at, mark: null }
+      const hasRoom = this.hasRoom(entry.bytes)
+      // Who waits until it is durable gives the event loop its turn anyway.
+      if (!hasRoom || (how === "logged" && this.isOverdue(at))) {
         return Effect.zipRight(
-          this.room,
+          hasRoom ? turn : this.room,
           Effect.suspend(() => this.accept(queue, commit, how)),
         )
       }
@@ -201,13 +235,18 @@ export class WriteBehind<C extends Bufferable> {
     })
   }
 
-  /** Takes a commit in at once, if it can be: there is room, the run is not refused, and no log has to be written first. */
+  /**
+   * Takes a commit in at once, if it can be: there is room, no flush is overdue, the run is not refused, and no log has to be
+   * written first.
+   */
   takes(queue: RunQueue<C>, commit: C): boolean {
     const bytes = this.options.sizeOf(commit)
     if (this.options.log !== undefined || queue.refusal !== null || !this.hasRoom(bytes)) return false
+    const at = this.clock.unsafeCurrentTimeMillis()
+    if (this.isOverdue(at)) return false
     this.commits += 1
     this.bytes += bytes
-    this.push(queue, { commit, bytes, at: performance.now(), mark: null })
+    this.push(queue, { commit, bytes, at, mark: null })
     return true
   }
 
@@ -241,6 +280,11 @@ export class WriteBehind<C extends Bufferable> {
   private hasRoom(bytes: number): boolean {
     // A commit that is larger than the whole buffer goes alone.
     return this.commits === 0 || (this.commits < this.maxCommits && this.bytes + bytes <= this.maxBytes)
+  }
+
+  /** W4: whether runs have kept the event loop busy for so long that what waits comes first. */
+  private isOverdue(at: number): boolean {
+    return this.scheduled && at - this.scheduledAt >= maxBusyMs
   }
 
   private readonly room: Effect.Effect<void> = Effect.async<void>((resume) => {
@@ -280,9 +324,11 @@ export class WriteBehind<C extends Bufferable> {
   }
 
   private schedule(): void {
-    if (this.scheduled || this.flushing || this.dirty.length === 0) return
+    if (this.scheduled || this.commits === 0) return
     this.scheduled = true
-    // After what can run now has run: timers would add a millisecond, microtasks would flush each commit alone.
+    this.scheduledAt = this.clock.unsafeCurrentTimeMillis()
+    // After what can run now has run: timers would add a millisecond, microtasks would flush each commit alone. While a flush is
+    // under way, too: the store's answer needs its turn of the event loop as well.
     setImmediate(() => {
       this.scheduled = false
       if (this.flushing || this.dirty.length === 0) return
@@ -323,7 +369,8 @@ export class WriteBehind<C extends Bufferable> {
       const startedAt = performance.now()
       const batch = this.take()
       const first = batch[0]!
-      const oldest = Math.max(...batch.map(({ writing }) => startedAt - writing!.parts[0]!.at))
+      const now = this.clock.unsafeCurrentTimeMillis()
+      const oldest = Math.max(...batch.map(({ writing }) => now - writing!.parts[0]!.at))
       return this.options.reach("beforeFlush", first.lease).pipe(
         Effect.zipRight(this.write(batch, 0)),
         Effect.zipRight(this.options.reach("afterFlush", first.lease)),
@@ -353,22 +400,61 @@ export class WriteBehind<C extends Bufferable> {
     if (this.commits === 0 && !this.flushing) for (const wake of this.idlers.splice(0)) wake()
   }
 
+  /** Writes once. A call that never ends is left behind; what it may still write is written under the same guard. */
   private once(batch: ReadonlyArray<RunQueue<C>>) {
-    const { timeoutMs, write } = this.options
-    return Effect.suspend(() => write(batch.map((queue) => queue.writing!.commit))).pipe(
-      // A call that never ends is left behind; what it may still write is written under the same guard.
-      Effect.disconnect,
-      Effect.timeoutFail({
-        duration: timeoutMs,
-        onTimeout: () => new StoreError({ reason: "Unavailable", operation: "commit", problem: "it did not answer" }),
-      }),
-      Effect.sandbox,
-      Effect.mapError(asStoreError("commit")),
+    return Effect.async<Written, StoreError>((resume) => {
+      const fiber = Runtime.runFork(this.runtime)(
+        Effect.suspend(() => this.options.write(batch.map((queue) => queue.writing!.commit))),
+      )
+      const end = (exit: Exit.Exit<Written, StoreError>): void => {
+        if (this.calls.delete(call)) resume(exit)
+      }
+      const leave = (): void => fiber.unsafeInterruptAsFork(fiber.id())
+      const call: Call = {
+        at: this.clock.unsafeCurrentTimeMillis(),
+        giveUp: () => {
+          end(Exit.fail(new StoreError({ reason: "Unavailable", operation: "commit", problem: "it did not answer" })))
+          leave()
+        },
+      }
+      this.calls.add(call)
+      fiber.addObserver(end)
+      this.watch()
+      return Effect.sync(() => {
+        this.calls.delete(call)
+        leave()
+      })
+    }).pipe(Effect.sandbox, Effect.mapError(asStoreError("commit")))
+  }
+
+  /** One watch over all calls, the oldest first: a timeout of its own would be a fiber and a timer for each flush. */
+  private watch(): void {
+    const [oldest] = this.calls
+    if (this.watcher !== null || oldest === undefined) return
+    const ms = oldest.at + this.options.timeoutMs - this.clock.unsafeCurrentTimeMillis()
+    this.watcher = Runtime.runFork(this.runtime)(
+      Effect.zipRight(
+        Effect.sleep(Math.max(0, ms)),
+        Effect.sync(() => {
+          this.watcher = null
+          const since = this.clock.unsafeCurrentTimeMillis() - this.options.timeoutMs
+          for (const call of [...this.calls]) if (call.at <= since) call.giveUp()
+          this.watch()
+        }),
+      ),
     )
   }
 
-  /** Writes what stands in `writing` of each; what fails is tried again, split, or ends its run (W5, W6). */
-  private write(batch: ReadonlyArray<RunQueue<C>>, tries: number): Effect.Effect<void> {
+  /** Nothing more is written: no timer keeps the process. */
+  close(): void {
+    this.watcher?.unsafeInterruptAsFork(this.watcher.id())
+  }
+
+  /**
+   * Writes what stands in `writing` of each; what fails is tried again, split, or ends its run (W5, W6). `isAside`: beside the flushes
+   * of the others.
+   */
+  private write(batch: ReadonlyArray<RunQueue<C>>, tries: number, isAside = false): Effect.Effect<void> {
     return Effect.matchEffect(this.once(batch), {
       onSuccess: (results) =>
         Effect.sync(() => {
@@ -376,15 +462,23 @@ export class WriteBehind<C extends Bufferable> {
           batch.forEach((queue, index) => this.settle(queue, results[index]!))
         }),
       onFailure: (error) => {
-        const again = error.isRetryable && this.options.mayRetry()
-        // Locked by somebody, or unacceptable: that may be one run's trouble, and the others do not wait for it.
-        if (batch.length > 1 && (again ? error.reason === "Busy" && tries > 0 : !error.isRetryable)) {
+        // There may be space again by the time the lease ends: what is known is not thrown away before.
+        const passes = error.isRetryable || error.reason === "Full"
+        const again = passes && this.options.mayRetry()
+        // Locked by somebody, too large for what is left, or unacceptable: that may be one run's trouble, and the others do not wait.
+        const isOnesOwn = error.reason === "Busy" || error.reason === "Full"
+        if (batch.length > 1 && (again ? isOnesOwn && tries > 0 : !passes)) {
           this.untroubled(tries)
           return this.split(batch)
         }
         if (again) {
           if (tries === 0) this.troubles += 1
-          return Effect.zipRight(Effect.sleep(pauseMs(tries)), this.write(batch, tries + 1))
+          const stepsAside = batch.length === 1 && isOnesOwn && !isAside
+          const later = Effect.zipRight(
+            Effect.sleep(pauseMs(tries)),
+            Effect.suspend(() => this.write(batch, tries + 1, isAside || stepsAside)),
+          )
+          return stepsAside ? this.aside(later) : later
         }
         return Effect.sync(() => {
           this.untroubled(tries)
@@ -392,6 +486,18 @@ export class WriteBehind<C extends Bufferable> {
         })
       },
     })
+  }
+
+  /** The others do not wait for it: until it has an outcome its runs stand in none of their flushes. */
+  private aside(write: Effect.Effect<void>): Effect.Effect<void> {
+    return Effect.sync(() =>
+      this.fork(
+        Effect.ensuring(
+          write,
+          Effect.sync(() => this.rest()),
+        ),
+      ),
+    )
   }
 
   /** A write has come to its end after so many tries. */
@@ -405,18 +511,7 @@ export class WriteBehind<C extends Bufferable> {
     const half = batch.length >> 1
     return Effect.forEach(
       [batch.slice(0, half), batch.slice(half)],
-      (part) => {
-        if (part.length > 1) return this.write(part, 0)
-        // A single run is tried beside the flushes of the others: until it has an outcome it stands in none of them.
-        return Effect.sync(() =>
-          this.fork(
-            Effect.ensuring(
-              this.write(part, 0),
-              Effect.sync(() => this.rest()),
-            ),
-          ),
-        )
-      },
+      (part) => (part.length > 1 ? this.write(part, 0) : this.aside(this.write(part, 0, true))),
       { discard: true },
     )
   }

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
+import type { RunCompletion } from "../model/Records.js"
 import type { RunKey } from "./CheckpointDriver.js"
 
 /**
@@ -26,12 +27,13 @@ export interface Listener {
  * @since 0.1.0
  */
 export interface LocalSignals {
-  readonly send: (topic: string) => Effect.Effect<void>
+  /** `completion`: with the end of a run that has completed, so that nobody here has to read it. */
+  readonly send: (topic: string, completion?: RunCompletion | null) => Effect.Effect<void>
   readonly listen: (topic: string) => Effect.Effect<Listener, never, Scope.Scope>
   /** Of runs that a worker of this process executes, by their topic: how far they have got, durable or not. */
   readonly underWay: Map<string, { readonly acceptedSeq: number }>
   /** Calls `hear` at each signal, without a fiber that waits; until the function that it gives is called. */
-  readonly on: (topic: string, hear: () => void) => () => void
+  readonly on: (topic: string, hear: (completion: RunCompletion | null) => void) => () => void
   /** The same at each commit of one run. */
   readonly follow: (run: RunKey, hear: () => void) => () => void
   /** A commit of a run is durable. It costs nothing where nobody follows any run. */
@@ -51,7 +53,7 @@ export const ended = (namespace: string, runId: string): string => JSON.stringif
 export const arrived = (namespace: string, runId: string): string => JSON.stringify(["arrived", namespace, runId])
 
 interface Hearing {
-  readonly hear: () => void
+  readonly hear: (completion: RunCompletion | null) => void
 }
 
 class Ear implements Listener, Hearing {
@@ -110,12 +112,13 @@ const remove = (topics: Topics, topic: string, ear: Hearing): void => {
   if (ears?.size === 0) topics.delete(topic)
 }
 
-const tell = (topics: Topics, topic: string): void => {
+const tell = (topics: Topics, topic: string, completion: RunCompletion | null = null): void => {
+  const ears = topics.get(topic)
   // A copy: who hears may stop listening.
-  for (const ear of [...(topics.get(topic) ?? [])]) ear.hear()
+  if (ears !== undefined) for (const ear of [...ears]) ear.hear(completion)
 }
 
-const hearing = (topics: Topics, topic: string, hear: () => void): (() => void) => {
+const hearing = (topics: Topics, topic: string, hear: Hearing["hear"]): (() => void) => {
   const ear = add(topics, topic, { hear })
   return () => remove(topics, topic, ear)
 }
@@ -125,7 +128,7 @@ export const makeLocalSignals = (): LocalSignals => {
   const followed: Topics = new Map()
   return {
     underWay: new Map(),
-    send: (topic) => Effect.sync(() => tell(topics, topic)),
+    send: (topic, completion) => Effect.sync(() => tell(topics, topic, completion)),
     listen: (topic) =>
       Effect.acquireRelease(
         Effect.sync(() => add(topics, topic, new Ear())),

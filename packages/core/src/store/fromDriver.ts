@@ -27,23 +27,26 @@ const read = <A>(column: string, text: string): A => {
   }
 }
 
-const runRecord = <R extends Pick<RunRow, "failure" | "parked">>(
-  row: R,
-): Omit<R, "failure" | "parked"> & Pick<RunRecord, "failure" | "parked"> => ({
-  ...row,
-  failure: row.failure === null ? null : read("failure", row.failure),
-  parked: row.parked === null ? null : read("parked", row.parked),
-})
+type Decoded<R> = Omit<R, "failure" | "parked"> & Pick<RunRecord, "failure" | "parked">
+
+// A row belongs to whoever asked for it, and most have nothing to be decoded.
+const runRecord = <R extends Pick<RunRow, "failure" | "parked">>(row: R): Decoded<R> =>
+  row.failure === null && row.parked === null
+    ? (row as Decoded<R>)
+    : {
+        ...row,
+        failure: row.failure === null ? null : read("failure", row.failure),
+        parked: row.parked === null ? null : read("parked", row.parked),
+      }
 
 /** One unreadable column must not stop the claim of its neighbours: loading that run is what fails, by name. */
 const claimedRecord = (row: RunRow): RunRecord => {
-  const { failure, ...rest } = row
   try {
-    return { ...rest, failure: failure === null ? null : read("failure", failure), parked: null }
+    return runRecord(row.parked === null ? row : { ...row, parked: null })
   } catch {
     const problem = "the stored failure could not be read"
     const details = { name: "Error", message: problem, tag: null, stack: null, cause: null }
-    return { ...rest, failure: { kind: "undeclared", step: row.cursor ?? "", problem, details }, parked: null }
+    return { ...row, failure: { kind: "undeclared", step: row.cursor ?? "", problem, details }, parked: null }
   }
 }
 

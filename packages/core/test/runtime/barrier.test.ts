@@ -1,9 +1,10 @@
-/** Running ahead of the store, and where a run waits for it: before and after whatever touches the outside (W2, W3, W6). */
+/** Running ahead of the store, and where a run waits for it: before and after whatever touches the outside (W2, W3, W6; P050). */
 import { afterEach, describe, expect, vi } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { Effects, StoreError, type AnyWorkflow, type CheckpointStoreService, type Commit } from "../../src/index.js"
 import { adding, followClock, make, row, start, test } from "./support/adding.js"
 import { makeMortal, refuseUnhandled, startDoomed, startWorker, type Bench } from "./support/bench.js"
+import { elapsing } from "./support/virtualClock.js"
 import { Charge, chargeAt, Model, modelSays, Provider, type Receipt } from "./support/operations.js"
 
 refuseUnhandled()
@@ -14,6 +15,8 @@ afterEach(() => {
 type Mode = "step" | "barrier"
 
 const names = ["a", "b", "c"] as const
+
+const range = (from: number, through: number) => Array.from({ length: through - from + 1 }, (_, index) => from + index)
 
 /** Three local steps, a charge, and three more. `look` is called at the beginning of each. */
 const charging = (durability: Mode, look: (step: string) => Effect.Effect<void>): AnyWorkflow => {
@@ -150,6 +153,59 @@ describe("a run that runs ahead", () => {
       expect(yield* handle.result).toBe(1)
       expect((yield* row(bench, "r")).fence).toBe(1)
     }))
+})
+
+describe("a run of steps that only compute, for 5 ms each and without a turn of the event loop", () => {
+  const steps = 300
+  /** What 50 ms of computing are, and the step that was begun. */
+  const atMost = 10 + 1
+
+  const computing = (elapse: (ms: number) => void, look: (step: number) => void): AnyWorkflow =>
+    Array.from({ length: steps })
+      .reduce<any>(
+        (flow, _, step) =>
+          flow.step(`s${step}`, { effects: [], output: Schema.Int }, () => {
+            elapse(5)
+            look(step)
+            return step
+          }),
+        make("computing"),
+      )
+      .compile()
+
+  const writtenSteps = (bench: Bench) => bench.commits.reduce((sum, { steps }) => sum + steps.length, 0)
+
+  test("is ahead of the store by no more than 50 ms of them (W4)", (bench) =>
+    Effect.gen(function* () {
+      let most = 0
+      const workflow = computing(yield* elapsing, (step) => {
+        most = Math.max(most, step + 1 - writtenSteps(bench))
+      })
+      yield* startWorker(bench.store, { workflows: [workflow] })
+      yield* (yield* start(bench, workflow, "r")).result
+      expect(most).toBe(atMost)
+      expect(writtenSteps(bench)).toBe(steps)
+    }))
+
+  for (const at of [7, 150, 298]) {
+    test(`repeats no more than these when its worker is killed after step ${at} (W4)`, (bench) =>
+      Effect.gen(function* () {
+        const begun: Array<number> = []
+        const workflow = computing(yield* elapsing, (step) => void begun.push(step))
+        const doomed = makeMortal(bench.store, (point, { step }) =>
+          Effect.sync(() => {
+            if (point === "beforeCommit" && step === `s${at}`) doomed.kill()
+          }),
+        )
+        yield* startDoomed(doomed, { workflows: [workflow] })
+        const handle = yield* start(bench, workflow, "r")
+        yield* Effect.repeat(Effect.sleep(10), { until: () => begun.includes(at) })
+        yield* startWorker(bench.store, { workflows: [workflow] })
+        yield* handle.result
+        expect(begun).toEqual([...range(0, at), ...range(begun[at + 1]!, steps - 1)])
+        expect(at + 1 - begun[at + 1]!).toBeLessThanOrEqual(atMost)
+      }))
+  }
 })
 
 describe("a worker that is killed at any instant, over a store of any latency", () => {

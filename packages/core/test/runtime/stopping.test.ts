@@ -1,4 +1,4 @@
-/** A worker that stops: it drains, gives back what it holds, and waits for nobody for ever (W7). */
+/** A worker that stops: it drains, gives back what it holds, and waits for nobody for ever (W7; field cases P053, P054). */
 import { describe, expect } from "@effect/vitest"
 import { Clock, Deferred, Effect, Exit, Schema, Scope } from "effect"
 import { Cairn, type AnyWorkflow } from "../../src/index.js"

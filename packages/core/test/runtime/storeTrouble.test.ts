@@ -103,7 +103,7 @@ describe("a store that fails", () => {
     }
   }
 
-  for (const reason of ["Full", "Corrupt", "Permission", "Unknown"] as const) {
+  for (const reason of ["Corrupt", "Permission", "Unknown"] as const) {
     for (const method of ["commit"]) {
       test(`${reason} at ${method} ends the run's fiber alone, and the run goes on once the store is well`, (bench) =>
         Effect.gen(function* () {
@@ -166,5 +166,66 @@ describe("a store that fails", () => {
       away = false
       yield* handle.result
       expect(provider.keys()).toHaveLength(1)
+    }))
+
+  test("away from the answer of an operation until after the lease: the answer is kept, and nothing is sent again (X6)", (bench) =>
+    Effect.gen(function* () {
+      yield* followClock
+      const provider = new Provider()
+      let isBack = false
+      const store = failing(bench, () => (provider.calls.length > 0 && !isBack ? "Unavailable" : null))
+      const workflow = make("paying")
+        .perform("pay", Charge, { payload: () => ({ customer: "ada", cents: 1 }) })
+        .compile()
+      yield* startWorker(store, { workflows: [workflow] }, chargeAt(provider))
+      const handle = yield* start(bench, workflow, "r")
+      yield* Effect.sleep("2 minutes")
+      expect(provider.calls).toHaveLength(1)
+      isBack = true
+      yield* handle.result
+      expect(provider.calls).toHaveLength(1)
+    }))
+
+  test("full for a while is waited out: what is accepted is written once there is space (P059)", (bench) =>
+    Effect.gen(function* () {
+      let left = 6
+      const store = failing(bench, (called) => (called === "commit" && left-- > 0 ? "Full" : null))
+      yield* startWorker(store, { workflows: [adding()] })
+      const handle = yield* start(bench, adding(), "r")
+      expect(yield* handle.result).toBe(3)
+      expect(left).toBeLessThan(0)
+      const { fence, recoveries } = yield* row(bench, "r")
+      expect([fence, recoveries]).toEqual([1, 0])
+    }))
+
+  test("a commit that it refuses for good is parked: its step is not paid for again and again", (bench) =>
+    Effect.gen(function* () {
+      let refused = 0
+      let broken = true
+      let asked = 0
+      const store = intercepted(bench.store, (method, batch: any) =>
+        Effect.suspend(() => {
+          // A trigger, say: it takes what says nothing of steps.
+          if (method !== "commit" || !broken || batch?.[0]?.steps.length === 0) return Effect.void
+          refused += 1
+          return Effect.fail(new StoreError({ reason: "Constraint", operation: "commit", problem: "as the test says" }))
+        }),
+      )
+      const workflow = make("asking", 1, "step")
+        .step("ask", { effects: [], output: Schema.Int }, () => ++asked)
+        .output(Schema.Int, ({ results }: any) => results.ask)
+        .compile()
+      yield* startWorker(store, { workflows: [workflow] })
+      const handle = yield* start(bench, workflow, "r")
+      const parked = yield* Effect.flip(handle.result)
+      expect(parked).toMatchObject({ _tag: "RunParked", reason: "CommitRefused" })
+      expect((parked as Error).message).toContain("as the test says")
+      yield* Effect.sleep("2 minutes")
+      expect([asked, refused]).toEqual([1, 1])
+      broken = false
+      yield* Effect.provide(Cairn.resume({ runId: "r" }), storeLayer(bench.store))
+      expect(
+        yield* (yield* Effect.provide(Cairn.attach(workflow, { runId: "r" }), storeLayer(bench.store))).result,
+      ).toBe(2)
     }))
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either, Exit, FastCheck, Fiber } from "effect"
 import { LeaseLost, StoreError, WriteBehind, type Lease, type WriteBehindOptions } from "../../src/index.js"
 import { quiet, refuseUnhandled } from "./support/bench.js"
-import { makeVirtualClock } from "./support/virtualClock.js"
+import { elapsing, makeVirtualClock } from "./support/virtualClock.js"
 
 refuseUnhandled()
 
@@ -204,6 +204,29 @@ describe("what is accepted", () => {
       expect(ledger.parts.get("locked")).toEqual([1, 2])
     }))
 
+  test("and is locked by somebody, alone in its flush, does not keep later ones waiting (W5)", () =>
+    Effect.gen(function* () {
+      const ledger = new Ledger()
+      let locked = true
+      const buffer = yield* make((batch) =>
+        locked && batch.some(({ lease }) => lease.runId === "locked")
+          ? Effect.fail(storeError("Busy"))
+          : ledger.write(batch),
+      )
+      const waiting = buffer.open(lease("locked"), 0)
+      yield* buffer.accept(waiting, piece("locked", 1))
+      yield* Effect.sleep(10)
+      const a = buffer.open(lease("a"), 0)
+      yield* buffer.accept(a, piece("a", 1))
+      const first = yield* Effect.raceFirst(
+        Effect.as(buffer.durable(a, 1), "durable"),
+        Effect.as(Effect.sleep("20 seconds"), "kept waiting"),
+      )
+      expect(first).toBe("durable")
+      locked = false
+      yield* buffer.durable(waiting, 1)
+    }))
+
   test("by a run that was refused is dropped with a typed error, and the worker is told once (X6)", () =>
     Effect.gen(function* () {
       const ledger = new Ledger()
@@ -216,6 +239,77 @@ describe("what is accepted", () => {
       expect(yield* Effect.flip(buffer.accept(queue, piece("r", 2)))).toMatchObject({ _tag: "LeaseLost" })
       expect(told).toEqual(["r"])
       expect(buffer.isEmpty).toBe(true)
+    }))
+})
+
+describe("runs that leave the event loop no turn", () => {
+  /** The event loop has so many turns before the store answers. */
+  const answering =
+    (turns: number, write: Write): Write =>
+    (batch) =>
+      Effect.flatMap(write(batch), (results) =>
+        Effect.as(
+          Effect.repeatN(
+            Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void))),
+            turns,
+          ),
+          results,
+        ),
+      )
+
+  /** Steps of `stepMs` each that end at once. Gives how many were accepted and not written at most, of all runs. */
+  const computed = (runs: number, steps: number, stepMs: number, write: (ledger: Ledger) => Write) =>
+    Effect.gen(function* () {
+      const elapse = yield* elapsing
+      const ledger = new Ledger()
+      const buffer = yield* make(write(ledger))
+      const queues = range(runs).map((n) => buffer.open(lease(`r${n}`), 0))
+      const isWritten = () => [...ledger.seqs.values()].reduce((sum, seq) => sum + seq, 0)
+      let accepted = 0
+      let most = 0
+      yield* Effect.forEach(
+        queues,
+        (queue) =>
+          Effect.forEach(range(steps), (seq) =>
+            Effect.gen(function* () {
+              elapse(stepMs)
+              const commit = piece(queue.lease.runId, seq)
+              if (!buffer.takes(queue, commit)) yield* buffer.accept(queue, commit)
+              most = Math.max(most, ++accepted - isWritten())
+              yield* Effect.yieldNow()
+            }),
+          ),
+        { concurrency: "unbounded" },
+      )
+      yield* buffer.drained
+      expect(isWritten()).toBe(runs * steps)
+      return { most, writes: ledger.batches.length }
+    })
+
+  test("give it one every 50 ms, in which what waits is written (W4)", () =>
+    Effect.gen(function* () {
+      const { most, writes } = yield* computed(1, 1_000, 5, ({ write }) => write)
+      expect(most).toBe(10)
+      expect(writes).toBe(100)
+    }))
+
+  test("are many, and have accepted no more between them than they have computed in that time (W4)", () =>
+    Effect.gen(function* () {
+      const { most } = yield* computed(20, 50, 5, ({ write }) => write)
+      // Each brings the step that it had begun.
+      expect(most).toBeLessThanOrEqual(10 + 20)
+    }))
+
+  test("are not held up by a store that takes its time: the next flush begins when it has answered (W4)", () =>
+    Effect.gen(function* () {
+      // Three turns for the answer, one for the flush, and what was accepted since.
+      const { most } = yield* computed(1, 1_000, 5, ({ write }) => answering(3, write))
+      expect(most).toBeLessThanOrEqual(5 * 10)
+    }))
+
+  test("for less than that are written together (W4)", () =>
+    Effect.gen(function* () {
+      expect(yield* computed(4, 3, 4, ({ write }) => write)).toEqual({ most: 12, writes: 1 })
     }))
 })
 

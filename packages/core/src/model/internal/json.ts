@@ -134,6 +134,8 @@ const writeExact = (value: unknown): string => {
  */
 export const toJsonText = (value: unknown): { readonly text: string | null } | JsonProblem => {
   if (value === undefined) return { text: null }
+  // Nothing can be lost of these.
+  if (typeof value === "string" || typeof value === "boolean" || value === null) return { text: JSON.stringify(value) }
   try {
     const walk: Walk = { needsExact: false }
     walkEncoded(value, [], new Set(), walk)
@@ -174,6 +176,7 @@ const walkGiven = (value: unknown, path: Array<PropertyKey>, above: Set<object>)
  * named `__proto__`, in plain objects and arrays. Instances of classes are left to their schema.
  */
 export const findHazard = (value: unknown): JsonProblem | null => {
+  if (typeof value !== "object" || value === null) return null
   try {
     walkGiven(value, [], new Set())
     return null

@@ -12,6 +12,7 @@ import type { Attempt } from "./decide.js"
 import { committed, type Failure, type Turn } from "./leave.js"
 import { noOperation } from "./operationState.js"
 import type { RunSession } from "./session.js"
+import { asEffect } from "./soon.js"
 import { compactedParts } from "./window.js"
 import { isCompaction } from "./windowStates.js"
 
@@ -42,8 +43,8 @@ export const takeAccepted = (session: RunSession, attempt: Attempt): Effect.Effe
     const end = { _tag: "Passed", output: { value: value.right, text }, durationMs: 0 } as const
     const parts = isCompaction(path)
       ? compactedParts(session, attempt, end)
-      : yield* successParts(session, attempt, end, noOperation())
+      : yield* asEffect(successParts(session, attempt, end, noOperation()))
     yield* committed(session, attempt, { ...parts, consumes: [{ signalId: given.signalId, path }] })
-    yield* session.env.onProgress(0)
+    yield* asEffect(session.env.onProgress(0))
     return parts.run.status === "completed" ? ({ _tag: "Final" } as const) : null
   })

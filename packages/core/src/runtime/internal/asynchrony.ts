@@ -72,28 +72,31 @@ const isPromiseLike = (value: unknown): value is PromiseLike<unknown> =>
 const isComputation = (value: unknown): value is Effect.Effect<unknown, unknown, never> =>
   Effect.isEffect(value) && !Option.isOption(value) && !Either.isEither(value)
 
+interface Tools {
+  readonly signal: LazySignal
+  readonly provide: (computation: Effect.Effect<unknown, unknown>) => Effect.Effect<unknown, unknown>
+}
+
 /**
- * Whatever a step's function returns, as an effect: an Effect, a generator function's generator, a promise, or a value.
- * Exceptions of plain functions and rejections of promises are failures: that is how such code fails. `provide` gives
- * computations what they may ask for; promises and values ask for nothing.
+ * Whatever a step's function returns, as an effect: an Effect, a generator function's generator, a promise, or a value. What is there
+ * at once is an `Exit`. Exceptions of plain functions and rejections of promises are failures: that is how such code fails. `provide`
+ * gives computations what they may ask for; promises and values ask for nothing.
  */
 export const fromReturned = (
   call: () => unknown,
-  signal: LazySignal,
+  tools: Tools,
   step: string,
-  provide: (computation: Effect.Effect<unknown, unknown, never>) => Effect.Effect<unknown, unknown, never>,
-): Effect.Effect<unknown, unknown, never> =>
-  Effect.suspend((): Effect.Effect<unknown, unknown, never> => {
-    let returned: unknown
-    try {
-      returned = call()
-    } catch (thrown) {
-      return Effect.fail(new StepThrew({ step, thrown }))
-    }
-    if (isComputation(returned)) return Exit.isExit(returned) ? returned : provide(returned)
-    if (isGenerator(returned)) {
-      const generator = returned
-      return provide(Effect.gen(() => generator as Generator<never, unknown, never>))
-    }
-    return isPromiseLike(returned) ? fromPromise(returned, signal, step) : Effect.succeed(returned)
-  })
+): Effect.Effect<unknown, unknown, never> => {
+  let returned: unknown
+  try {
+    returned = call()
+  } catch (thrown) {
+    return Exit.fail(new StepThrew({ step, thrown }))
+  }
+  if (isComputation(returned)) return Exit.isExit(returned) ? returned : tools.provide(returned)
+  if (isGenerator(returned)) {
+    const generator = returned
+    return tools.provide(Effect.gen(() => generator as Generator<never, unknown, never>))
+  }
+  return isPromiseLike(returned) ? fromPromise(returned, tools.signal, step) : Exit.succeed(returned)
+}

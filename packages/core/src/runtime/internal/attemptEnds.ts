@@ -19,11 +19,12 @@ import { dataRecord } from "./dataNotes.js"
 import type { Attempt } from "./decide.js"
 import { errorDetails, unwrapThrown } from "./errorDetails.js"
 import { fail, failureRecord } from "./failing.js"
-import { again, committed, leave, park, type Failure, type Turn } from "./leave.js"
+import { accepted, again, committed, leave, park, type Failure, type Turn } from "./leave.js"
 import { mayTakeMs, settledEffect, type OperationState, type Stop } from "./operationState.js"
 import { prefixOf, scopeOf } from "./paths.js"
 import { resendDelayMs, retryDelayMs } from "./retry.js"
 import { shownMs, type Parts, type RunSession } from "./session.js"
+import { asEffect, andThen, type Soon } from "./soon.js"
 import { changed, compactedParts, stillTooLarge } from "./window.js"
 import { isCompaction } from "./windowStates.js"
 
@@ -38,7 +39,7 @@ export const successParts = (
   end: Extract<AttemptEnd, { _tag: "Passed" }>,
   state: OperationState,
   window: StepPart | null = null,
-) => {
+): Soon<Parts> => {
   const { node } = attempt
   const record = {
     path: attempt.path,
@@ -56,19 +57,27 @@ export const successParts = (
     effects: settledEffect(state),
   }
   // A run that is to be canceled does not complete: its last step is committed, and taken back.
-  if (!attempt.isLast || !session.isAlone || session.heed()) return Effect.succeed(parts)
+  if (!attempt.isLast || !session.isAlone || session.heed()) return parts
   // The last step and the end of the run are one commit, unless the output fails: then the step is kept all the same.
   return Effect.map(lastOutput(session, record, window), (output) =>
     Either.isRight(output) ? { ...parts, run: leave("completed", "", { output: output.right.text }) } : parts,
   )
 }
 
-/** W2: after an operation or what readers have seen, at the end of the run and where its workflow says so, nothing runs ahead. */
+/**
+ * W2: after an operation or what readers have seen, at the end of the run and where its workflow says so, nothing runs ahead; nor
+ * after a read, which may have been paid for, where the run has brought a worker down.
+ */
 const mayRunAhead = (
-  { env, live }: RunSession,
+  { env, live, run: { recoveries } }: RunSession,
   { node, path }: Attempt,
   run: Pick<Commit["run"], "release">,
-): boolean => env.durability === "barrier" && node.operations.length === 0 && !run.release && live?.has(path) !== true
+): boolean =>
+  env.durability === "barrier" &&
+  node.operations.length === 0 &&
+  !run.release &&
+  live?.has(path) !== true &&
+  (recoveries === 0 || !node.effects.some(({ kind }) => kind === "read"))
 
 const final: Turn = { _tag: "Final" }
 
@@ -77,17 +86,20 @@ export const afterSuccess = (
   attempt: Attempt,
   end: Extract<AttemptEnd, { _tag: "Passed" }>,
   state: OperationState,
-): Effect.Effect<Turn, Failure> => {
-  const { onProgress } = session.env
+): Soon<Turn, Failure> => {
   if (isCompaction(attempt.path)) return afterCompaction(session, attempt, end, state)
   if (state.changes !== null) return afterChanges(session, attempt, end, state, state.changes)
-  return Effect.flatMap(successParts(session, attempt, end, state), (parts) =>
-    Effect.flatMap(
-      committed(session, attempt, parts, mayRunAhead(session, attempt, parts.run) ? "accept" : "commit"),
-      () => Effect.as(onProgress(end.durationMs), parts.run.status === "completed" ? final : null),
-    ),
+  return andThen(successParts(session, attempt, end, state), (parts) =>
+    written(session, attempt, parts, end.durationMs),
   )
 }
+
+/** Commits what a step that passed comes to, and runs ahead of that where it may. */
+const written = (session: RunSession, attempt: Attempt, parts: Parts, durationMs: number): Soon<Turn, Failure> =>
+  andThen(
+    mayRunAhead(session, attempt, parts.run) ? accepted(session, attempt, parts) : committed(session, attempt, parts),
+    () => andThen(session.env.onProgress(durationMs), () => (parts.run.status === "completed" ? final : null)),
+  )
 
 /** A step that changes the window is committed in turn with those beside it: each changes what the one before has left. */
 const afterChanges = (
@@ -99,13 +111,13 @@ const afterChanges = (
 ): Effect.Effect<Turn, Failure> => {
   const { attempt: number, path } = attempt
   const computed = Effect.flatMap(changed(session, attempt, changes, end.output.text), (window) =>
-    successParts(session, attempt, end, state, window),
+    asEffect(successParts(session, attempt, end, state, window)),
   )
   return session.reach("beforeCommit", path, number).pipe(
     Effect.zipRight(session.commitComputed(computed, ({ run }) => mayRunAhead(session, attempt, run))),
     Effect.tap(() => session.reach("afterCommit", path, number)),
     Effect.flatMap(({ run }) =>
-      Effect.as(session.env.onProgress(end.durationMs), run.status === "completed" ? final : null),
+      Effect.as(asEffect(session.env.onProgress(end.durationMs)), run.status === "completed" ? final : null),
     ),
     Effect.catchTags({
       Failed: (refused) => afterFailure(session, attempt, refused, state),
@@ -121,14 +133,10 @@ const afterCompaction = (
   attempt: Attempt,
   end: Extract<AttemptEnd, { _tag: "Passed" }>,
   state: OperationState,
-): Effect.Effect<Turn, Failure> => {
+): Soon<Turn, Failure> => {
   const error = stillTooLarge(session, end.output.text)
   if (error !== null) return afterFailure(session, attempt, { _tag: "Failed", error, defect: false }, state)
-  const parts = compactedParts(session, attempt, end)
-  return committed(session, attempt, parts, mayRunAhead(session, attempt, parts.run) ? "accept" : "commit").pipe(
-    Effect.zipRight(session.env.onProgress(end.durationMs)),
-    Effect.as(null),
-  )
+  return written(session, attempt, compactedParts(session, attempt, end), end.durationMs)
 }
 
 const attemptRow = (

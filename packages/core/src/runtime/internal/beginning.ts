@@ -16,6 +16,7 @@ import { told } from "./emitting.js"
 import { noOperation, recordKnown, type OperationState } from "./operationState.js"
 import { inProcessMs } from "./retry.js"
 import type { RunSession } from "./session.js"
+import { asEffect, andThen, type Soon } from "./soon.js"
 import { runTransaction } from "./transaction.js"
 import { isTransaction } from "./transactionLimits.js"
 
@@ -25,7 +26,7 @@ const afterEnd = (
   attempt: Attempt,
   end: AttemptEnd,
   state: OperationState,
-): Effect.Effect<Turn, Failure> => {
+): Soon<Turn, Failure> => {
   switch (end._tag) {
     case "Passed":
       return afterSuccess(session, attempt, end, state)
@@ -38,20 +39,24 @@ const afterEnd = (
   }
 }
 
-const obey = (session: RunSession, attempt: Attempt): Effect.Effect<Turn, Failure> => {
+const obey = (session: RunSession, attempt: Attempt): Soon<Turn, Failure> => {
   const state = noOperation()
   if (isTransaction(attempt.node)) {
     return Effect.flatMap(runTransaction(session, attempt), (ended) =>
-      ended._tag === "Committed"
-        ? told(session, attempt, true, Effect.succeed(ended.turn))
-        : told(session, attempt, false, afterEnd(session, attempt, ended.end, state)),
+      asEffect(
+        ended._tag === "Committed"
+          ? told(session, attempt, true, ended.turn)
+          : told(session, attempt, false, afterEnd(session, attempt, ended.end, state)),
+      ),
     )
   }
-  const obeyed = Effect.flatMap(runAttempt(session, attempt, state), (end) =>
+  const obeyed = andThen(runAttempt(session, attempt, state), (end) =>
     told(session, attempt, end._tag === "Passed", afterEnd(session, attempt, end, state)),
   )
   // Refused or interrupted: the outcome outlives the attempt.
-  return attempt.node.operations.length === 0 ? obeyed : Effect.onError(obeyed, () => recordKnown(session, state))
+  return attempt.node.operations.length === 0
+    ? obeyed
+    : Effect.onError(asEffect(obeyed), () => recordKnown(session, state))
 }
 
 /** Until when an operation of this intent was begun for certain; null where that is known without waiting. */
@@ -89,20 +94,16 @@ const wait = (session: RunSession, attempt: Attempt, cutOff: CutOff | null): Eff
   })
 
 /** Runs the attempt; or, where a person has given the output that it could not, takes that. */
-const attemptOrAccepted = (session: RunSession, attempt: Attempt): Effect.Effect<Turn, Failure> =>
+const attemptOrAccepted = (session: RunSession, attempt: Attempt): Soon<Turn, Failure> =>
   mayBeAccepted(attempt)
-    ? Effect.flatMap(takeAccepted(session, attempt), (taken) =>
-        taken === undefined ? obey(session, attempt) : Effect.succeed(taken),
-      )
+    ? andThen(takeAccepted(session, attempt), (taken) => (taken === undefined ? obey(session, attempt) : taken))
     : obey(session, attempt)
 
 /** Begins an attempt, once it may. */
-export const begin = (session: RunSession, attempt: Attempt, cutOff: CutOff | null): Effect.Effect<Turn, Failure> => {
+export const begin = (session: RunSession, attempt: Attempt, cutOff: CutOff | null): Soon<Turn, Failure> => {
   // W7: a worker that stops begins nothing new.
-  if (session.env.draining()) return Effect.succeed({ _tag: "Drained" })
+  if (session.env.draining()) return { _tag: "Drained" }
   if (attempt.notBefore === null && attempt.effect === null && !reads(attempt))
     return attemptOrAccepted(session, attempt)
-  return Effect.flatMap(wait(session, attempt, cutOff), (end) =>
-    end === null ? attemptOrAccepted(session, attempt) : Effect.succeed(end),
-  )
+  return andThen(wait(session, attempt, cutOff), (end) => (end === null ? attemptOrAccepted(session, attempt) : end))
 }

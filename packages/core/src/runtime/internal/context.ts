@@ -4,7 +4,7 @@ import type { PaidPromise } from "../../dsl/Usage.js"
 import type { RejectedOutput } from "../../dsl/StepOptions.js"
 import type { Codec } from "../../model/Codec.js"
 import type { InvalidValue } from "../../model/Errors.js"
-import { addLookedAt, addMembersOf } from "./lookedAt.js"
+import { joinedMembers, lookedAt, type Members } from "./lookedAt.js"
 
 /** Results by name, as they are seen from one place. */
 export interface Source {
@@ -93,55 +93,56 @@ export interface ContextParts {
   readonly onUnreadable: OnUnreadable
 }
 
-const inputReader = ({ input, onUnreadable }: ContextParts): (() => unknown) => {
-  let read: { readonly value: unknown } | null = null
-  return () => {
-    if (read === null) {
-      const decoded = input.codec.decode(input.text, "stored input")
-      if (Either.isLeft(decoded)) {
-        onUnreadable("(input)", decoded.left)
-        throw decoded.left
+/** What a function may look at, each read when somebody does, and once an attempt. */
+export class Seen implements Members {
+  private decoded: { readonly value: unknown } | null = null
+  private view: Readonly<Record<string, unknown>> | null = null
+  readonly names: ReadonlyArray<string> = seenNames
+
+  constructor(private readonly parts: ContextParts) {}
+
+  look(name: string): unknown {
+    return name === "input" ? this.input : this.results
+  }
+
+  get input(): unknown {
+    if (this.decoded === null) {
+      const { input, onUnreadable } = this.parts
+      const read = input.codec.decode(input.text, "stored input")
+      if (Either.isLeft(read)) {
+        onUnreadable("(input)", read.left)
+        throw read.left
       }
-      read = { value: decoded.right }
+      this.decoded = { value: read.right }
     }
-    return read.value
+    return this.decoded.value
+  }
+
+  get results(): Readonly<Record<string, unknown>> {
+    return (this.view ??= resultsView(this.parts.source))
   }
 }
 
-const resultsReader = ({ source }: ContextParts): (() => Readonly<Record<string, unknown>>) => {
-  let view: Readonly<Record<string, unknown>> | null = null
-  return () => (view ??= resultsView(source))
-}
+const seenNames = ["input", "results"]
 
-/** The same arguments, with what scopes add beside them. */
-const extended = <A extends object>(context: A, { extras }: ContextParts): A =>
-  extras === null ? context : addMembersOf(context, extras)
+/** The arguments of a function, with what scopes add beside them. */
+export const contextOf = <A extends object>(members: Members, extras: object | null): A => {
+  const context = lookedAt<A>(null, members)
+  return extras === null ? context : joinedMembers(context, extras)
+}
 
 /** The arguments of a function that only looks. Members that nobody looks at cost nothing. */
 export const lookContext = (
   parts: ContextParts,
-): { readonly input: unknown; readonly results: Readonly<Record<string, unknown>> } => {
-  const context = addLookedAt({}, { input: inputReader(parts), results: resultsReader(parts) })
-  return extended(context as ReturnType<typeof lookContext>, parts)
-}
+): { readonly input: unknown; readonly results: Readonly<Record<string, unknown>> } =>
+  contextOf(new Seen(parts), parts.extras)
 
 /** The arguments of a step's function. */
-export const stepContext = (
-  parts: ContextParts,
-  signal: () => AbortSignal,
-  rejected: () => RejectedOutput | null,
-  emit: (chunk: unknown) => void,
-  paid: () => PaidPromise,
-): {
+export interface StepContext {
   readonly input: unknown
   readonly results: Readonly<Record<string, unknown>>
   readonly signal: AbortSignal
   readonly rejected: RejectedOutput | null
   readonly emit: (chunk: unknown) => void
   readonly paid: PaidPromise
-} => {
-  const input = inputReader(parts)
-  const results = resultsReader(parts)
-  const context = addLookedAt({ emit }, { input, results, signal, rejected, paid })
-  return extended(context as unknown as ReturnType<typeof stepContext>, parts)
 }

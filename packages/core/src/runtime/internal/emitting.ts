@@ -4,6 +4,7 @@ import { InvalidValue } from "../../model/Errors.js"
 import { toJsonText } from "../../model/internal/json.js"
 import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
 import type { Lease } from "../../model/Records.js"
+import { asEffect, type Soon } from "./soon.js"
 import { liveRun, LiveSource, type LiveStep } from "./liveOutput.js"
 
 /** A run whose steps may emit. `live` is null until one does. */
@@ -51,15 +52,15 @@ export const told = <A, E>(
     path,
   }: { readonly path: string; readonly frame: { readonly steps: ReadonlyMap<string, { readonly seq: number }> } },
   hasPassed: boolean,
-  after: Effect.Effect<A, E>,
-): Effect.Effect<A, E> => {
+  after: Soon<A, E>,
+): Soon<A, E> => {
   if (live === null || !live.has(path)) return after
   // At once: what follows may be a wait for the next attempt.
   if (!hasPassed) {
     live.discard(path)
     return after
   }
-  return Effect.tap(after, () =>
+  return Effect.tap(asEffect(after), () =>
     Effect.sync(() => {
       const record = frame.steps.get(path)
       if (record === undefined) live.discard(path)

@@ -1,10 +1,21 @@
 /** Commits of one run as one: the run row of the last, and what belongs to all of them. */
 import type { Commit } from "../../store/CheckpointStore.js"
 
-/** Several commits of one run, in order, as the one commit that has the same result. */
-export const joined = (commits: ReadonlyArray<Commit>): Commit => {
-  const first = commits[0]!
-  // What was opened and closed again was never there.
+const none: ReadonlyArray<never> = []
+
+/** What belongs to all of them, in order. */
+const allOf = <A>(commits: ReadonlyArray<Commit>, of: (commit: Commit) => ReadonlyArray<A>): ReadonlyArray<A> => {
+  let all: Array<A> | null = null
+  for (const commit of commits) {
+    const rows = of(commit)
+    if (rows.length > 0) (all ??= []).push(...rows)
+  }
+  return all ?? none
+}
+
+/** What is open after all of them: what was opened and closed again was never there. */
+const waitsOf = (commits: ReadonlyArray<Commit>): Pick<Commit, "waits" | "closes"> => {
+  if (commits.every(({ closes, waits }) => closes.length + waits.length === 0)) return { waits: none, closes: none }
   const waits = new Map<string, Commit["waits"][number]>()
   const closes = new Set<string>()
   for (const commit of commits) {
@@ -14,20 +25,26 @@ export const joined = (commits: ReadonlyArray<Commit>): Commit => {
     }
     for (const wait of commit.waits) waits.set(wait.path, { seq: commit.seq, ...wait })
   }
-  const { lease, run, seq } = commits[commits.length - 1]!
+  return { waits: [...waits.values()], closes: [...closes] }
+}
+
+/** Several commits of one run, in order, as the one commit that has the same result. */
+export const joined = (commits: ReadonlyArray<Commit>): Commit => {
+  const { lease, run, seq, wakesParent } = commits[commits.length - 1]!
+  const { closes, waits } = waitsOf(commits)
   return {
     lease,
-    base: first.base,
+    base: commits[0]!.base,
     seq,
     run,
-    steps: commits.flatMap(({ steps }) => steps),
-    effects: commits.flatMap(({ effects }) => effects),
+    steps: allOf(commits, ({ steps }) => steps),
+    effects: allOf(commits, ({ effects }) => effects),
     // D38: what came of a commit is told of at that one, not at the last of all.
-    attempts: commits.flatMap(({ attempts, seq }) => attempts.map((attempt) => ({ seq, ...attempt }))),
-    consumes: commits.flatMap(({ consumes }) => consumes),
-    waits: [...waits.values()],
-    closes: [...closes],
-    wakesParent: commits[commits.length - 1]!.wakesParent,
+    attempts: allOf(commits, ({ attempts, seq }) => attempts.map((attempt) => ({ seq, ...attempt }))),
+    consumes: allOf(commits, ({ consumes }) => consumes),
+    waits,
+    closes,
+    wakesParent,
   }
 }
 

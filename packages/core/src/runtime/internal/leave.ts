@@ -6,15 +6,16 @@
  */
 import * as Effect from "effect/Effect"
 import type { LeaseLost, StoreError } from "../../model/Errors.js"
-import type { ParkRecord, RunRecord } from "../../model/Records.js"
+import type { ParkRecord, RunCompletion, RunRecord } from "../../model/Records.js"
 import type { Commit } from "../../store/CheckpointStore.js"
 import type { Attempt } from "./decide.js"
 import { inProcessMs } from "./retry.js"
-import type { RunChange, RunSession } from "./session.js"
+import type { Parts, RunChange, RunSession } from "./session.js"
+import { asEffect, type Soon } from "./soon.js"
 
 /** How a run left this worker. `wakeInMs`: when it is due again, null for not by itself. */
 export type LoopEnd =
-  | { readonly _tag: "Final" }
+  | { readonly _tag: "Final"; readonly completion?: RunCompletion | null }
   | { readonly _tag: "Parked" }
   | { readonly _tag: "Sleeping"; readonly wakeInMs: number }
   | { readonly _tag: "Waiting" }
@@ -40,21 +41,27 @@ export const leave = (status: RunRecord["status"], cursor: string, rest: Partial
   ...rest,
 })
 
-/** Commits between the two fault points that surround every commit of a step. */
-export const committed = (
-  session: RunSession,
-  attempt: Attempt,
-  parts: Parameters<RunSession["commit"]>[0],
-  how: "commit" | "accept" = "commit",
-): Effect.Effect<unknown, Failure> =>
+/** Whose commit it is, as fault points are told. */
+type At = Pick<Attempt, "attempt" | "path">
+
+/** Between the two fault points that surround every commit of a step. */
+const surrounded = <E>(session: RunSession, { attempt, path }: At, write: () => Soon<unknown, E>): Soon<unknown, E> =>
   session.isWatched
     ? session
-        .reach("beforeCommit", attempt.path, attempt.attempt)
+        .reach("beforeCommit", path, attempt)
         .pipe(
-          Effect.zipRight(session[how](parts) as Effect.Effect<unknown, Failure>),
-          Effect.zipRight(session.reach("afterCommit", attempt.path, attempt.attempt)),
+          Effect.zipRight(Effect.suspend(() => asEffect(write()))),
+          Effect.zipRight(session.reach("afterCommit", path, attempt)),
         )
-    : session[how](parts)
+    : write()
+
+/** Commits, and waits until that is durable. */
+export const committed = (session: RunSession, attempt: At, parts: Parts): Effect.Effect<unknown, Failure> =>
+  asEffect(surrounded(session, attempt, () => session.commit(parts)))
+
+/** Commits without waiting. */
+export const accepted = (session: RunSession, attempt: At, parts: Parts): Soon<unknown, Failure> =>
+  surrounded(session, attempt, () => session.accept(parts))
 
 /** Waits here if the delay is short, and hands the run back with a wake-up time if it is not (X8). */
 export const again = (

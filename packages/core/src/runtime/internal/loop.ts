@@ -29,9 +29,13 @@ import { checkData, type Rewound } from "./obeyStale.js"
 import { obeyWindow } from "./obeyWindow.js"
 import { obeyWaits, pause } from "./resting.js"
 import { persisting, RunSession, type RunEnv } from "./session.js"
+import { asEffect, comes, type Soon } from "./soon.js"
 import { obeySteer } from "./steering.js"
 
 const final: LoopEnd = { _tag: "Final" }
+
+/** So many turns of the loop may follow each other before other fibers have theirs. */
+const turnsAtOnce = 64
 
 /** X5: the run is canceled by a commit of its owner; what it did is taken back from there on. */
 const cancel = (session: RunSession, step: string): Effect.Effect<LoopEnd | null, Failure> =>
@@ -56,11 +60,11 @@ const tooManyRecoveries = (session: RunSession, step: string): Effect.Effect<Loo
 }
 
 /** Takes in what has ended in fibers of its own. */
-const gather = (course: Course): Effect.Effect<LoopEnd | null, Failure> | null => {
+const gather = (course: Course): Soon<LoopEnd | null, Failure> => {
   for (const { exit, lane } of course.crew.take()) {
     if (Exit.isSuccess(exit)) {
       const end = noted(course, lane.attempt.path, exit.value)
-      if (end !== null) return Effect.succeed(end)
+      if (end !== null) return end
     } else if (!lane.stopping || !Exit.isInterrupted(exit)) {
       return Effect.failCause(exit.cause)
     } else course.session.live?.discard(lane.attempt.path)
@@ -101,7 +105,10 @@ const obeyMany = (course: Course, work: ReadonlyArray<Work>): Effect.Effect<Loop
       if (attempt._tag !== "Attempt") continue
       const { path } = attempt
       if (crew.lanes.has(path) || later.has(path) || held.has(path)) continue
-      yield* crew.start(attempt, begin(session, attempt, cutOff))
+      yield* crew.start(
+        attempt,
+        Effect.suspend(() => asEffect(begin(session, attempt, cutOff))),
+      )
     }
     // Before anything is waited for; after what may begin, for it may go on for long without coming to a step.
     if (steers.length > 0) return yield* obeySteers(course, steers)
@@ -112,13 +119,13 @@ const obeyMany = (course: Course, work: ReadonlyArray<Work>): Effect.Effect<Loop
 const isAlone = ({ crew, held, later }: Course, work: ReadonlyArray<Work>): boolean =>
   work.length === 1 && crew.isEmpty && later.size === 0 && held.size === 0
 
-const obeyWork = (course: Course, work: ReadonlyArray<Work>): Effect.Effect<LoopEnd | null, Failure> => {
+const obeyWork = (course: Course, work: ReadonlyArray<Work>): Soon<LoopEnd | null, Failure> => {
   const { cutOff, session } = course
   const [first] = work
   session.isAlone = isAlone(course, work)
   if (session.isAlone && first!._tag === "Attempt") {
     // What is alone never comes back later: it lets the run leave.
-    return begin(session, first as Attempt, cutOff) as Effect.Effect<LoopEnd | null, Failure>
+    return begin(session, first as Attempt, cutOff) as Soon<LoopEnd | null, Failure>
   }
   return obeyMany(course, work)
 }
@@ -164,7 +171,7 @@ const checksData = ({ session }: Course, decision: Decision): boolean =>
   session.data.isDue &&
   (decision._tag === "Complete" ? session.cancelAt === null : goesOn(session, decision) && !session.env.draining())
 
-const turn = (course: Course): Effect.Effect<LoopEnd | Rewound | null, Failure> => {
+const turn = (course: Course): Soon<LoopEnd | Rewound | null, Failure> => {
   const { crew, session } = course
   const { arrivals, plan } = session.env
   // X5: a loop that is being interrupted begins nothing more.
@@ -191,7 +198,7 @@ const turn = (course: Course): Effect.Effect<LoopEnd | Rewound | null, Failure> 
     case "Window":
       return obeyWindow(course, decision.work, decision.isAlone)
     case "Finished":
-      return Effect.succeed(final)
+      return final
     case "Complete":
       session.isAlone = true
       return Effect.map(complete(session), (turn) => noted(course, "", turn))
@@ -241,9 +248,12 @@ const runFrom = (env: RunEnv, run: RunRecord, from: From): Effect.Effect<LoopEnd
     const course: Course = { session, crew, cutOff, later: new Map(), held: new Map(), isSettled: false }
     env.arrivals.rouse = () => crew.rouse()
     const rounds = Effect.gen(function* () {
-      for (;;) {
-        const end = yield* Effect.suspend(() => turn(course))
-        if (end !== null) return end
+      for (let turns = 1; ; turns++) {
+        const soon = turn(course)
+        const end = comes(soon) ? yield* soon : soon
+        if (end !== null) return end._tag === "Final" ? { ...end, completion: session.completion } : end
+        // What ends at once again and again lets others have their turn.
+        if (turns % turnsAtOnce === 0) yield* Effect.yieldNow()
       }
     })
     const over = Effect.zipRight(

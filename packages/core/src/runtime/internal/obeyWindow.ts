@@ -14,6 +14,7 @@ import { fail, failureRecord } from "./failing.js"
 import type { Failure, LoopEnd, Turn } from "./leave.js"
 import { obeyWaits } from "./resting.js"
 import type { RunSession } from "./session.js"
+import { andThen, type Soon } from "./soon.js"
 import { steered } from "./steering.js"
 import { firstWindow, shrunk } from "./window.js"
 import { madeBy, windowStep } from "./windowStates.js"
@@ -38,22 +39,18 @@ const record = (session: RunSession, what: "Begin" | "Shrink"): Effect.Effect<Tu
   })
 
 /** Compacts by a step; or, where that is to come later or waits for a person, rests until then. */
-const compact = (course: Course, attempt: Attempt): Effect.Effect<LoopEnd | null, Failure> => {
+const compact = (course: Course, attempt: Attempt): Soon<LoopEnd | null, Failure> => {
   const { cutOff, held, later, session } = course
   const { path } = attempt
   const now = session.clock.unsafeCurrentTimeMillis()
   for (const [other, at] of later) if (at <= now) later.delete(other)
   return later.has(path) || held.has(path)
     ? obeyWaits(course, [])
-    : Effect.map(begin(session, attempt, cutOff), (turn) => noted(course, path, turn))
+    : andThen(begin(session, attempt, cutOff), (turn) => noted(course, path, turn))
 }
 
 /** Does what the window asks for, once nothing is under way. `isAlone`: of the rest of the run, nothing could go on beside it. */
-export const obeyWindow = (
-  course: Course,
-  work: WindowWork,
-  isAlone: boolean,
-): Effect.Effect<LoopEnd | null, Failure> => {
+export const obeyWindow = (course: Course, work: WindowWork, isAlone: boolean): Soon<LoopEnd | null, Failure> => {
   const { crew, held, session } = course
   if (!crew.isEmpty) return Effect.as(crew.wait(null), null)
   session.isAlone = isAlone && held.size === 0

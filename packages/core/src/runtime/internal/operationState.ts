@@ -6,7 +6,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
-import * as Schedule from "effect/Schedule"
 import type { AnyOperation, MemberOperation } from "../../dsl/Operation.js"
 import type { WindowChange } from "../../dsl/Window.js"
 import type { InvalidValue, LeaseLost, StepMisuse, StoreError } from "../../model/Errors.js"
@@ -14,7 +13,7 @@ import type { EffectState, ParkRecord } from "../../model/Records.js"
 import type { EffectWrite, OutcomeRow } from "../../store/CheckpointDriver.js"
 import type { DataRead } from "./dataNotes.js"
 import type { Attempt } from "./decide.js"
-import type { RunSession } from "./session.js"
+import { patience, type RunSession } from "./session.js"
 
 /** What a schema refused, and the raw value as JSON where it has one that may be stored. */
 export interface Rejected {
@@ -148,12 +147,20 @@ export const recordOutcome = (send: Send, intent: EffectWrite, outcome: Outcome)
     yield* session.reach("afterRecord", attempt.path, attempt.attempt)
   })
 
-/** X6: what this worker knows is not thrown away when it may no longer write the run. */
+/** A worker that stops tries so often, and lets it be. */
+const lastTries = 3
+
+/** X6: what this worker knows is not thrown away when it may no longer write the run: it waits for a store that is away. */
 export const recordKnown = (session: RunSession, state: OperationState): Effect.Effect<void> => {
   const { intent, outcome } = state
   if (intent === null || outcome === null) return Effect.void
+  let tries = 0
   return session.env.store.recordOutcome(outcomeRow(session, intent, outcome)).pipe(
-    Effect.retry({ times: 3, schedule: Schedule.exponential("50 millis"), while: (error) => error.isRetryable }),
+    Effect.retry({
+      schedule: patience,
+      while: (error) =>
+        (error.isRetryable || error.reason === "Full") && (++tries <= lastTries || !session.env.draining()),
+    }),
     // The store is away as well: the intent stays unknown, and the policy of the operation resolves it.
     Effect.catchAll((error) => Effect.logWarning("a known outcome could not be recorded", error)),
     Effect.asVoid,

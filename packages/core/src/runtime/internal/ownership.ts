@@ -1,5 +1,5 @@
 /**
- * The runs that a worker executes: started, stopped when they are lost, and given back when nobody here runs them.
+ * The runs that a worker executes: started, stopped when they are lost, and let go when they have left.
  *
  * - X6: a run that the store grants to somebody else starts nothing more here.
  * - X12: a run that was recovered more than once is on probation: it is tried beside no run that has not proven itself
@@ -10,10 +10,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type * as Runtime from "effect/Runtime"
-import type { StoreError } from "../../model/Errors.js"
+import { StoreError } from "../../model/Errors.js"
 import type { Lease, RunRecord } from "../../model/Records.js"
 import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
 import { ended, runnable } from "../../store/LocalSignals.js"
+import { handBack, parkRefused, refusedForGood } from "./givingBack.js"
 import { listenFor, noArrivals, type Arrivals } from "./arrivals.js"
 import { limitsOf } from "./flowOf.js"
 import type { LoopEnd } from "./leave.js"
@@ -88,10 +89,9 @@ const afterEnd = (core: Core, entry: Owned, exit: Exit.Exit<LoopEnd, unknown>): 
       core.probation.length > 0 ||
       // D35: others of its workflow or key may go on.
       isLimited !== undefined
-    const told =
-      isOver && !isAwaited
-        ? signals.send(ended(run.namespace, run.runId))
-        : Effect.zipRight(signals.send(ended(run.namespace, run.runId)), signals.send(runnable))
+    const completion = Exit.isSuccess(exit) && exit.value._tag === "Final" ? exit.value.completion : null
+    const over = signals.send(ended(run.namespace, run.runId), completion)
+    const told = isOver && !isAwaited ? over : Effect.zipRight(over, signals.send(runnable))
     // Before the signal that a place is free: who hears it looks at the times anew.
     if (Exit.isSuccess(exit)) {
       return exit.value._tag === "Sleeping" ? Effect.zipRight(core.dueTimes.add(exit.value.wakeInMs), told) : told
@@ -104,6 +104,14 @@ const afterEnd = (core: Core, entry: Owned, exit: Exit.Exit<LoopEnd, unknown>): 
 
 /** X12 */
 const suspect = (run: RunRecord): boolean => run.recoveries > 1
+
+/**
+ * X12: whether what a run gets through is kept at once, so that it is known where it stood when it brings its worker down again:
+ * on probation, and the last time that it is tried. Most workers are killed by something else, and their runs are made up for
+ * as fast as they went.
+ */
+const isTraced = ({ settings }: Core, run: RunRecord): boolean =>
+  suspect(run) || (run.recoveries > 0 && run.recoveries >= settings.maxRecoveries)
 
 /**
  * Starts what was claimed. Of what has brought workers down before, one waits until it can be tried alone; the others are
@@ -158,30 +166,34 @@ const execute = (core: Core, run: RunRecord): Effect.Effect<void> =>
     countClaimed(run)
     countActive(core.owned.size)
     const { leaseMs, maxValueLength, maxRecoveries } = core.settings
+    const { buffer, context, draining, faults } = core.env
+    // Written out: an object that is spread into another one of so many members is a dictionary to V8, and slow.
     const env: RunEnv = {
-      ...core.env,
       store: core.store,
       definition: workflow.definition,
       plan,
+      context,
+      faults,
+      leaseRemainingMs: () => (entry.lost ? -1 : core.lease.remainingMs()),
       leaseMs,
       maxValueLength,
       maxRecoveries,
       prices: core.settings.prices,
       budgets: core.budgets,
-      // Of a run that has brought a worker down, what it got through is kept at once: the next time it is known where.
-      durability: run.recoveries > 0 ? "step" : (workflow.definition.durability ?? core.settings.durability),
-      arrivals: entry.arrivals,
-      queue: core.env.buffer.open(
+      buffer,
+      queue: buffer.open(
         { namespace: run.namespace, runId: run.runId, fence: run.fence, claimToken: run.claimToken ?? "" },
         run.seq,
       ),
-      leaseRemainingMs: () => (entry.lost ? -1 : core.lease.remainingMs()),
+      durability: isTraced(core, run) ? "step" : (workflow.definition.durability ?? core.settings.durability),
       onProgress: (durationMs) => {
         countStep(run.workflow, durationMs)
-        if (entry.proven) return Effect.void
+        if (entry.proven) return
         entry.proven = true
-        return entry.onProbation || core.probation.length > 0 ? core.store.signals.send(runnable) : Effect.void
+        if (entry.onProbation || core.probation.length > 0) return core.store.signals.send(runnable)
       },
+      draining,
+      arrivals: entry.arrivals,
     }
     const topic = ended(run.namespace, run.runId)
     core.store.signals.underWay.set(topic, env.queue)
@@ -193,7 +205,9 @@ const execute = (core: Core, run: RunRecord): Effect.Effect<void> =>
           if (isCutOff(core, entry, exit)) return begin(true)
           deaf()
           if (core.store.signals.underWay.get(topic) === env.queue) core.store.signals.underWay.delete(topic)
-          return afterEnd(core, entry, exit)
+          const refused = refusedForGood(exit)
+          const left = Effect.suspend(() => afterEnd(core, entry, exit))
+          return refused === null ? left : Effect.zipRight(parkRefused(core, env.queue.lease, refused), left)
         })
         // A daemon, not a child of the scope: a closing scope would interrupt it before it could drain.
         return Effect.map(Effect.forkDaemon(Effect.interruptible(watched)), (fiber) => {
@@ -229,59 +243,6 @@ export const stopLost = (owned: ReadonlyMap<string, Owned>): Effect.Effect<void>
     ),
   )
 
-/** Releases a run as it stands: what it has recorded, the reason for which it fails included, stays. */
-const handBack = (
-  core: Core,
-  run: RunRecord,
-  status: "pending" | "sleeping",
-  wakeInMs: number | null,
-): Effect.Effect<void, StoreError> =>
-  core.store
-    .commit([
-      {
-        lease: { namespace: run.namespace, runId: run.runId, fence: run.fence, claimToken: run.claimToken ?? "" },
-        base: run.seq,
-        seq: run.seq + 1,
-        run: {
-          status,
-          cursor: run.cursor,
-          wakeInMs,
-          output: null,
-          failure: run.failure,
-          parked: null,
-          release: true,
-          seenInbox: run.inbox,
-        },
-        steps: [],
-        effects: [],
-        attempts: [],
-        consumes: [],
-        waits: [],
-        closes: [],
-        wakesParent: null,
-      },
-    ])
-    // Refused: it is somebody else's by now.
-    .pipe(Effect.asVoid)
-
-/** Long enough that a run which the store cannot take in is not tried in a loop, in milliseconds. */
-const giveBackMs = 5_000
-
-/**
- * Gives back a run that this worker holds by the store's account and that nobody here runs: its fiber ended because the
- * store failed it, or the answer to the claim was lost. While the worker lives, no other could claim it.
- */
-const giveBack = (core: Core, lease: Lease): Effect.Effect<void, StoreError> =>
-  Effect.gen(function* () {
-    const run = yield* core.store.findRun(lease.namespace, lease.runId)
-    if (run.fence !== lease.fence || run.claimToken !== lease.claimToken) return
-    yield* handBack(core, run, "sleeping", giveBackMs)
-    yield* core.dueTimes.add(giveBackMs)
-    yield* core.store.signals.send(runnable)
-    yield* Effect.logWarning(`run '${lease.runId}' was given back: nothing here runs it`)
-    // Gone, or somebody else's by now: then there is nothing to give back.
-  }).pipe(Effect.catchTag("RunNotFound", () => Effect.void))
-
 /** Whether this worker holds anything, as a heartbeat found it. What a claim does at the same time is not known yet. */
 export const noteHeld = (core: Core, leases: ReadonlyArray<Lease>, askedAt: number): void => {
   core.rested = false
@@ -307,21 +268,3 @@ export const restHeart = (core: Core): boolean => {
   core.rested = !core.mayHold && core.claimedAt !== null
   return core.rested
 }
-
-/** Leases that the last heartbeat found and that belong to nothing here. */
-export const giveBackOrphans = (core: Core, leases: ReadonlyArray<Lease>): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    if (core.draining) return Effect.void
-    // What a claim that is under way has brought is not known here yet, however long heartbeat and claim take.
-    const waiting = new Set(core.probation.map(({ runId }) => runId))
-    return Effect.forEach(
-      leases.filter(
-        ({ claimToken, runId }) => !core.claiming.has(claimToken) && !core.owned.has(runId) && !waiting.has(runId),
-      ),
-      (lease) =>
-        Effect.catchAllCause(giveBack(core, lease), (cause) =>
-          Effect.logWarning(`run '${lease.runId}' could not be given back; the next heartbeat tries again`, cause),
-        ),
-      { discard: true },
-    )
-  })

@@ -15,7 +15,7 @@ import { toJsonText } from "../../model/internal/json.js"
 import { lookContext, type ContextParts, type OnUnreadable, type Source } from "./context.js"
 import { emptyFrame, type Frame } from "./frames.js"
 import { itemsReader } from "./itemsReader.js"
-import { addLookedAt } from "./lookedAt.js"
+import { joinedMembers, readAt } from "./lookedAt.js"
 import { casePrefix, instanceOf, instancePath, prefixOf, templateOf, turnPrefix } from "./paths.js"
 import type { Block, Pair } from "./program.js"
 import { resultCodec } from "./resultCodec.js"
@@ -116,6 +116,13 @@ export class Place {
     return { get: (name) => this.seen(name, read), names: () => this.names(read) }
   }
 
+  /** Whether no scope of this place adds anything to the context. */
+  get isBare(): boolean {
+    const { owner } = this.block
+    const adds = owner?.kind === "loop" || owner?.kind === "forEach" || owner?.kind === "match"
+    return !adds && (this.outer === null || this.outer.isBare)
+  }
+
   /** What the scopes of this place add to the context; null where there are none. */
   extras(read: Reader): object | null {
     const { owner } = this.block
@@ -169,30 +176,34 @@ export class Place {
   private value(match: MatchNode, outer: object | null, read: Reader): object {
     const at = this.prefix.slice(0, this.prefix.lastIndexOf(":"))
     const { outer: place, session } = this
-    return defineLazily(Object.create(null, outer === null ? {} : Object.getOwnPropertyDescriptors(outer)) as object, {
-      value: () => {
-        const value = match.value(
-          lookContext({
-            input: session.input,
-            source: place!.source(read),
-            extras: place!.extras(read),
-            onUnreadable: read.refuse,
-          }),
-        ) as Record<string, unknown> | null | undefined
-        const found = value?.[match.tag]
-        if (casePrefix(at, escapeSegment(String(found))) === this.prefix) return value
-        const problem = `it was of another case when it was committed, and is '${String(found)}' now`
-        return read.refuse(
-          at,
-          new InvalidValue({
-            place: `value of '${match.name}'`,
-            field: `.${match.tag}`,
-            reason: "SchemaMismatch",
-            problem,
-          }),
-        )
+    const own = defineLazily(
+      {},
+      {
+        value: () => {
+          const value = match.value(
+            lookContext({
+              input: session.input,
+              source: place!.source(read),
+              extras: place!.extras(read),
+              onUnreadable: read.refuse,
+            }),
+          ) as Record<string, unknown> | null | undefined
+          const found = value?.[match.tag]
+          if (casePrefix(at, escapeSegment(String(found))) === this.prefix) return value
+          const problem = `it was of another case when it was committed, and is '${String(found)}' now`
+          return read.refuse(
+            at,
+            new InvalidValue({
+              place: `value of '${match.name}'`,
+              field: `.${match.tag}`,
+              reason: "SchemaMismatch",
+              problem,
+            }),
+          )
+        },
       },
-    })
+    )
+    return outer === null ? own : joinedMembers(outer, own)
   }
 }
 
@@ -202,7 +213,7 @@ const lazy = (compute: () => unknown): (() => unknown) => {
 }
 
 const defineLazily = <A extends object>(target: A, members: Readonly<Record<string, () => unknown>>): A =>
-  addLookedAt(target, Object.fromEntries(Object.entries(members).map(([name, compute]) => [name, lazy(compute)])))
+  readAt(target, Object.fromEntries(Object.entries(members).map(([name, compute]) => [name, lazy(compute)])))
 
 /** What is called where something cannot be read: the act that asked must not commit. */
 export const readerOf = (onUnreadable: OnUnreadable): Reader => {

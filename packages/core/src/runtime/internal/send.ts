@@ -20,7 +20,7 @@ import { fromPromise, lazySignal } from "./asynchrony.js"
 import { errorDetails, primary, property, unwrapThrown } from "./errorDetails.js"
 import { rawText } from "./gate.js"
 import { PaidCalls } from "./paid.js"
-import { addLookedAt } from "./lookedAt.js"
+import { readAt } from "./lookedAt.js"
 import { lost, parkAt, recordOutcome, stopWith, type Outcome, type Send } from "./operationState.js"
 import { shownMs } from "./session.js"
 
@@ -86,7 +86,7 @@ export const callHandler = (send: Send, what: "run" | "check", intent: EffectWri
     const { session, attempt, member } = send
     const handler = Context.unsafeGet(session.env.context, handlerTag(member.name))
     const signal = lazySignal()
-    const handlerContext = addLookedAt(
+    const handlerContext = readAt(
       { idempotencyKey: intent.idempotencyKey, fence: session.lease.fence, attempt: attempt.attempt },
       { signal: signal.get },
     ) as HandlerContext

@@ -16,6 +16,7 @@ import type { Prices } from "../../model/Usage.js"
 import {
   finalStatuses,
   type Lease,
+  type RunCompletion,
   type RunRecord,
   type RunState,
   type SignalRecord,
@@ -33,6 +34,7 @@ import { prefixOf, scopeOf, templateOf } from "./paths.js"
 import { Place } from "./places.js"
 import { programOf, type Block, type ControlPair, type Program } from "./program.js"
 import { RunRecords } from "./records.js"
+import { asEffect, type Soon } from "./soon.js"
 import { windowScope } from "./windowStates.js"
 
 /** What a worker gives to each of its runs. */
@@ -61,7 +63,7 @@ export interface RunEnv {
   /** Whether every commit of a step is waited for, or only those that something outside follows from (W2). */
   readonly durability: Durability
   /** A step was committed, whose last attempt took so long. */
-  readonly onProgress: (durationMs: number) => Effect.Effect<void>
+  readonly onProgress: (durationMs: number) => Soon<void>
   /** True once the worker stops: no further attempt begins. */
   readonly draining: () => boolean
   /** What has reached the run meanwhile. */
@@ -83,7 +85,10 @@ export interface Mail {
 }
 
 /** Store trouble that may pass is waited out this often at first, up to the limit, while the lease holds. */
-const patience = Schedule.exponential("50 millis").pipe(Schedule.jittered, Schedule.union(Schedule.spaced("1 second")))
+export const patience = Schedule.exponential("50 millis").pipe(
+  Schedule.jittered,
+  Schedule.union(Schedule.spaced("1 second")),
+)
 
 /** Store calls of one run: what may pass is retried while the lease holds, and no longer (W6). */
 export const persisting = <A, E>(
@@ -106,6 +111,29 @@ export type Parts = {
 
 /** What a commit makes of the run. */
 export type RunChange = Omit<Commit["run"], "seenInbox">
+
+const stepAt = (step: NonNullable<Parts["steps"]>[number], seq: number): Commit["steps"][number] => ({
+  path: step.path,
+  scope: step.scope ?? scopeOf(prefixOf(step.path)),
+  seq,
+  result: step.result,
+  effect: step.effect,
+  idempotencyKey: step.idempotencyKey,
+  attempts: step.attempts,
+  durationMs: step.durationMs,
+})
+
+const recordOf = (step: Commit["steps"][number], committedAt: number): StepRecord => ({
+  path: step.path,
+  scope: step.scope,
+  seq: step.seq,
+  result: step.result,
+  effect: step.effect,
+  idempotencyKey: step.idempotencyKey,
+  attempts: step.attempts,
+  durationMs: step.durationMs,
+  committedAt,
+})
 
 export class RunSession extends RunRecords {
   readonly lease: Lease
@@ -131,6 +159,8 @@ export class RunSession extends RunRecords {
   /** What its paid calls are counted in; null until one is made. */
   counters: NewCallRow["counters"] | null = null
   callCount = 0
+  /** Set once the store has it. */
+  completion: RunCompletion | null = null
   /** How often steps have found that calls under way leave no room for theirs. */
   readonly outOfRoom = new Map<string, number>()
   /** When short sleeps end, by this process's clock. */
@@ -211,14 +241,25 @@ export class RunSession extends RunRecords {
   /** The commit that comes next. */
   next(parts: Parts): Commit {
     const seq = this.seq + 1
-    const isFinal = finalStatuses.has(parts.run.status)
+    const { run } = parts
+    const isFinal = finalStatuses.has(run.status)
+    // Written out, here and below: one shape for all commits, and nothing is copied that is written once a step.
     return {
       lease: this.lease,
       base: this.seq,
       seq,
-      // Once a run fails it fails: what comes after takes back, and says why to whoever looks.
-      run: { ...parts.run, failure: parts.run.failure ?? this.failure, seenInbox: this.inbox },
-      steps: (parts.steps ?? none).map((step) => ({ ...step, seq, scope: step.scope ?? scopeOf(prefixOf(step.path)) })),
+      run: {
+        status: run.status,
+        cursor: run.cursor,
+        wakeInMs: run.wakeInMs,
+        output: run.output,
+        // Once a run fails it fails: what comes after takes back, and says why to whoever looks.
+        failure: run.failure ?? this.failure,
+        parked: run.parked,
+        release: run.release,
+        seenInbox: this.inbox,
+      },
+      steps: parts.steps === undefined ? none : parts.steps.map((step) => stepAt(step, seq)),
       effects: parts.effects ?? none,
       attempts: parts.attempts ?? none,
       consumes: parts.consumes ?? none,
@@ -258,7 +299,9 @@ export class RunSession extends RunRecords {
       this.noteAttempt({ ...attempt, endedAt: at, retryAt: retryInMs === null ? null : at + retryInMs })
     }
     for (const effect of commit.effects) this.noteEffect(effect, at)
-    for (const step of commit.steps) this.note({ ...step, committedAt: at })
+    for (const step of commit.steps) this.note(recordOf(step, at))
+    const { output, status } = commit.run
+    if (status === "completed") this.completion = { status, output }
     for (const path of commit.closes) this.waits?.delete(path)
     for (const { wake, seq: _, ...wait } of commit.waits) {
       const wakeAt = wake === null ? null : "at" in wake ? wake.at : at + wake.inMs
@@ -284,20 +327,17 @@ export class RunSession extends RunRecords {
   }
 
   /** Commits without waiting: the run goes on from what only this process knows as yet. Never what others may observe. */
-  accept(parts: Parts): Effect.Effect<void, LeaseLost | StoreError> {
-    return Effect.suspend(() =>
-      this.isAlone ? this.acceptNow(parts) : this.writing.withPermits(1)(Effect.suspend(() => this.acceptNow(parts))),
-    )
+  accept(parts: Parts): Soon<void, LeaseLost | StoreError> {
+    return this.isAlone
+      ? this.acceptNow(parts)
+      : this.writing.withPermits(1)(Effect.suspend(() => asEffect(this.acceptNow(parts))))
   }
 
-  private acceptNow(parts: Parts): Effect.Effect<void, LeaseLost | StoreError> {
+  private acceptNow(parts: Parts): Soon<void, LeaseLost | StoreError> {
     const { buffer, queue } = this.env
     const commit = this.next(parts)
     this.admit(commit)
-    if (buffer.takes(queue, commit)) {
-      this.applied(commit, queue.durableAt)
-      return Effect.void
-    }
+    if (buffer.takes(queue, commit)) return this.applied(commit, queue.durableAt)
     return Effect.uninterruptible(Effect.map(buffer.accept(queue, commit), () => this.applied(commit, queue.durableAt)))
   }
 

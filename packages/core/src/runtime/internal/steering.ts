@@ -13,22 +13,20 @@ import type { PlanControl } from "../../model/Plan.js"
 import { endEarly, failWith, looked, parkUnreadable, Unreadable } from "./completion.js"
 import type { Steer } from "./decide.js"
 import { controlRecord, fail, failureRecord, itemEnd } from "./failing.js"
-import type { Failure, Turn } from "./leave.js"
+import { accepted, committed, type Failure, type Turn } from "./leave.js"
 import { instancePath, itemsPath, listScope, prefixOf, turnPrefix } from "./paths.js"
 import type { Parts, RunSession } from "./session.js"
+import { asEffect } from "./soon.js"
 
 type StepPart = NonNullable<Parts["steps"]>[number]
 
 /** Commits what steers: nothing outside follows from it, so that the run goes on at once where it may run ahead. */
-export const steered = (session: RunSession, path: string, parts: Parts): Effect.Effect<null, Failure> => {
-  const write: Effect.Effect<unknown, Failure> =
-    session.env.durability === "barrier" ? session.accept(parts) : session.commit(parts)
-  return session.isWatched
-    ? session
-        .reach("beforeCommit", path, 0)
-        .pipe(Effect.zipRight(write), Effect.zipRight(session.reach("afterCommit", path, 0)), Effect.as(null))
-    : Effect.as(write, null)
-}
+export const steered = (session: RunSession, path: string, parts: Parts): Effect.Effect<null, Failure> =>
+  Effect.suspend(() => {
+    const at = { path, attempt: 0 }
+    const runsAhead = session.env.durability === "barrier"
+    return Effect.as(asEffect((runsAhead ? accepted : committed)(session, at, parts)), null)
+  })
 
 const record = (session: RunSession, { path }: Steer, step: StepPart): Effect.Effect<null, Failure> =>
   steered(session, path, { run: session.running(path), steps: [step] })

@@ -20,6 +20,7 @@ import { loadWindow } from "./loading.js"
 import { noOperation } from "./operationState.js"
 import { prefixOf, scopeOf } from "./paths.js"
 import type { RunSession } from "./session.js"
+import { asEffect } from "./soon.js"
 import { transactionTimeoutMs } from "./transactionLimits.js"
 import { changed } from "./window.js"
 
@@ -41,7 +42,7 @@ const turnOf = (session: RunSession): Turn => (session.status === "completed" ? 
 const committedTurn = (session: RunSession, attempt: Attempt, durationMs: number) =>
   Effect.gen(function* () {
     yield* session.reach("afterCommit", attempt.path, attempt.attempt)
-    yield* session.env.onProgress(durationMs)
+    yield* asEffect(session.env.onProgress(durationMs))
     return { _tag: "Committed", turn: turnOf(session) } as const
   })
 
@@ -73,7 +74,7 @@ const settle = (session: RunSession, path: string): Effect.Effect<boolean, Failu
 const bodyOf = (session: RunSession, attempt: Attempt, access: TransactionAccess) =>
   Effect.gen(function* () {
     const state = noOperation()
-    const end = yield* runAttempt(session, attempt, state, access)
+    const end = yield* asEffect(runAttempt(session, attempt, state, access))
     if (end._tag !== "Passed") return yield* Effect.fail(new RolledBack(end))
     const { changes } = state
     const window =
@@ -83,7 +84,7 @@ const bodyOf = (session: RunSession, attempt: Attempt, access: TransactionAccess
             changed(session, attempt, changes, end.output.text),
             (refused) => new RolledBack(refused),
           )
-    const parts = yield* successParts(session, attempt, end, state, window)
+    const parts = yield* asEffect(successParts(session, attempt, end, state, window))
     yield* session.reach("beforeCommit", attempt.path, attempt.attempt)
     // The guard refuses it in any case; a lease that has ended need not ask.
     if (session.env.leaseRemainingMs() <= 0) {

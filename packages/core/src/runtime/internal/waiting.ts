@@ -5,10 +5,11 @@
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as Runtime from "effect/Runtime"
 import { RunNotFound, type StoreError } from "../../model/Errors.js"
-import { finalStatuses, type RunOutcome } from "../../model/Records.js"
+import { finalStatuses, type RunCompletion, type RunOutcome } from "../../model/Records.js"
 import type { CheckpointStoreService, RunKey } from "../../store/CheckpointStore.js"
 import { ended } from "../../store/LocalSignals.js"
 import { asStoreError } from "./errorDetails.js"
@@ -30,12 +31,21 @@ const spacingMs = 5
 const maxTroubles = 20
 const troubleMs = 250
 
-type End = Effect.Effect<RunOutcome, RunNotFound | StoreError>
+/** With this many who wait, each is asked for once in so many milliseconds at most: a thousand rows a second in all. */
+const msEach = 1
+
+type Seen = RunOutcome | RunCompletion
+
+type End<A extends Seen = RunOutcome> = Effect.Effect<A, RunNotFound | StoreError>
+
+type Told<A extends Seen = RunOutcome> = Exit.Exit<A, RunNotFound | StoreError>
 
 interface Ear {
   /** Whether a run that stands like this is what it waits for. */
   readonly isMeant: (run: RunOutcome) => boolean
-  readonly hear: (end: End) => void
+  /** Whether it is enough to hear how the run has completed. */
+  readonly takesCompletion: boolean
+  readonly hear: (end: Told<any>) => void
   readonly leave: () => void
 }
 
@@ -53,6 +63,10 @@ interface Awaited extends RunKey {
 const isOver = ({ parked, status }: RunOutcome): boolean =>
   finalStatuses.has(status) || (status === "review" && parked !== null)
 
+/** What somebody waits for, and how. */
+type Wanted = Pick<Ear, "isMeant"> &
+  Partial<Pick<Ear, "takesCompletion">> & { readonly follows?: boolean; readonly notBefore?: number }
+
 /** Everybody who waits in this process for runs of one store. */
 class Watch {
   private readonly awaited = new Map<string, Awaited>()
@@ -66,40 +80,66 @@ class Watch {
     private readonly clock: Clock.Clock,
   ) {}
 
-  /** Until the run stands as it is meant to. Who follows it is told of its commits as well, `notBefore` a time at the earliest. */
-  wait({ namespace, runId }: RunKey, isMeant: Ear["isMeant"], notBefore: number | null): End {
-    return Effect.async<RunOutcome, RunNotFound | StoreError>((resume) => {
-      const key = ended(namespace, runId)
-      const awaited = this.awaited.get(key) ?? {
-        namespace,
-        runId,
-        ears: new Set(),
-        pollMs: firstPollMs,
-        dueAt: Number.POSITIVE_INFINITY,
-        askedAt: 0,
-        troubles: 0,
-      }
-      this.awaited.set(key, awaited)
-      // Listening before looking: an end between the two is heard.
-      const { signals } = this.store
-      const deaf = [signals.on(key, () => this.hurry(awaited, 0))]
-      if (notBefore !== null) {
-        deaf.push(signals.follow(awaited, () => this.hurry(awaited, awaited.askedAt + followedMs)))
-      }
-      const ear: Ear = {
-        isMeant,
-        hear: resume,
-        leave: () => {
-          for (const leave of deaf) leave()
-          awaited.ears.delete(ear)
-          if (awaited.ears.size === 0) this.awaited.delete(key)
-          if (this.awaited.size === 0) this.rest()
-        },
-      }
-      awaited.ears.add(ear)
-      this.hurry(awaited, notBefore ?? 0)
-      return Effect.sync(ear.leave)
+  /** Until the run stands as it is meant to. */
+  wait<A extends Seen>(run: RunKey, wanted: Wanted): End<A> {
+    return Effect.async<A, RunNotFound | StoreError>((resume) => {
+      const leave = this.listen<A>(run, wanted, resume)
+      return Effect.sync(leave)
     })
+  }
+
+  /**
+   * Tells once how the run stands as it is meant to, unless the function that it gives is called before. Who follows it is told of
+   * its commits as well. It is not asked for `notBefore` a time.
+   */
+  listen<A extends Seen>(
+    { namespace, runId }: RunKey,
+    { isMeant, follows = false, notBefore = 0, takesCompletion = false }: Wanted,
+    hear: (end: Told<A>) => void,
+  ): () => void {
+    const key = ended(namespace, runId)
+    const awaited = this.awaited.get(key) ?? {
+      namespace,
+      runId,
+      ears: new Set(),
+      pollMs: firstPollMs,
+      dueAt: Number.POSITIVE_INFINITY,
+      askedAt: 0,
+      troubles: 0,
+    }
+    this.awaited.set(key, awaited)
+    // Listening before looking: an end between the two is heard.
+    const { signals } = this.store
+    const deaf = [signals.on(key, (completion) => this.heard(awaited, completion))]
+    if (follows) {
+      deaf.push(signals.follow(awaited, () => this.hurry(awaited, awaited.askedAt + followedMs)))
+    }
+    const ear: Ear = {
+      isMeant,
+      takesCompletion,
+      hear,
+      leave: () => {
+        for (const leave of deaf) leave()
+        awaited.ears.delete(ear)
+        if (awaited.ears.size === 0) this.awaited.delete(key)
+        if (this.awaited.size === 0) this.rest()
+      },
+    }
+    awaited.ears.add(ear)
+    this.hurry(awaited, notBefore)
+    return ear.leave
+  }
+
+  /** What is wanted of a run that is over. */
+  over(isFresh: boolean): Wanted {
+    const notBefore = isFresh ? this.clock.unsafeCurrentTimeMillis() + firstPollMs : 0
+    return { isMeant: isOver, takesCompletion: true, notBefore }
+  }
+
+  /** Its worker is in this process and says that it is over: who needs no more than how it has completed has that now. */
+  private heard(awaited: Awaited, completion: RunCompletion | null): void {
+    if (completion !== null) this.tell(awaited, Exit.succeed(completion), ({ takesCompletion }) => takesCompletion)
+    if (awaited.ears.size > 0) this.hurry(awaited, 0)
   }
 
   /** Somebody new asks, or there was a signal: it is asked for at that time, if not before. */
@@ -178,17 +218,19 @@ class Watch {
 
   private found(awaited: Awaited, found: Either.Either<RunOutcome | null, StoreError>): void {
     awaited.troubles = 0
-    if (Either.isLeft(found)) return this.tell(awaited, Effect.fail(found.left))
-    if (found.right === null) return this.tell(awaited, Effect.fail(new RunNotFound(awaited)))
+    if (Either.isLeft(found)) return this.tell(awaited, Exit.fail(found.left))
+    if (found.right === null) return this.tell(awaited, Exit.fail(new RunNotFound(awaited)))
     const run = found.right
-    this.tell(awaited, Effect.succeed(run), (ear) => ear.isMeant(run))
+    this.tell(awaited, Exit.succeed(run), (ear) => ear.isMeant(run))
     if (awaited.ears.size === 0) return
-    this.postpone(awaited, awaited.pollMs)
+    // Of what is executed in this process the end is heard.
+    const isHere = this.store.signals.underWay.has(ended(awaited.namespace, awaited.runId))
+    this.postpone(awaited, isHere ? lastPollMs : Math.max(awaited.pollMs, this.awaited.size * msEach))
     awaited.pollMs = Math.min(lastPollMs, awaited.pollMs * 2)
   }
 
   private trouble(awaited: Awaited, error: StoreError): void {
-    if (!error.isRetryable || ++awaited.troubles > maxTroubles) this.tell(awaited, Effect.fail(error))
+    if (!error.isRetryable || ++awaited.troubles > maxTroubles) this.tell(awaited, Exit.fail(error))
     else this.postpone(awaited, troubleMs)
   }
 
@@ -196,7 +238,7 @@ class Watch {
     awaited.dueAt = Math.min(awaited.dueAt, this.clock.unsafeCurrentTimeMillis() + ms)
   }
 
-  private tell(awaited: Awaited, end: End, isTold: (ear: Ear) => boolean = () => true): void {
+  private tell(awaited: Awaited, end: Told<any>, isTold: (ear: Ear) => boolean = () => true): void {
     for (const ear of [...awaited.ears]) {
       if (!isTold(ear)) continue
       ear.leave()
@@ -207,25 +249,46 @@ class Watch {
 
 const watches = new WeakMap<CheckpointStoreService, Watch>()
 
-const watching = (store: CheckpointStoreService, use: (watch: Watch) => End): End =>
-  Effect.flatMap(Effect.runtime<never>(), (runtime) =>
-    Effect.clockWith((clock) => {
-      const watch = watches.get(store) ?? new Watch(store, runtime, clock)
-      watches.set(store, watch)
-      return use(watch)
-    }),
-  )
+const watchOf = (store: CheckpointStoreService, runtime: Runtime.Runtime<never>): Watch => {
+  const known = watches.get(store)
+  if (known !== undefined) return known
+  const watch = new Watch(store, runtime, Runtime.runSync(runtime)(Effect.clock))
+  watches.set(store, watch)
+  return watch
+}
 
-/** Waits until a run is over: final, or parked for a person. What may pass is waited out for a while. */
-export const untilOver = (store: CheckpointStoreService, run: RunKey): End =>
-  watching(store, (watch) => watch.wait(run, isOver, null))
+const watching = <A extends Seen>(store: CheckpointStoreService, use: (watch: Watch) => End<A>): End<A> =>
+  Effect.flatMap(Effect.runtime<never>(), (runtime) => use(watchOf(store, runtime)))
+
+/**
+ * Waits until a run is over: final, or parked for a person. What may pass is waited out for a while. `isFresh`: it was started a
+ * moment ago, so that it is heard of before it is asked for.
+ */
+export const untilOver = (store: CheckpointStoreService, run: RunKey, isFresh: boolean): End<Seen> =>
+  watching(store, (watch) => watch.wait<Seen>(run, watch.over(isFresh)))
+
+/** The same for who is no fiber: a thousand who wait cost little. Tells once, unless the function that it gives is called before. */
+export const hearOver = (
+  store: CheckpointStoreService,
+  runtime: Runtime.Runtime<never>,
+  run: RunKey,
+  isFresh: boolean,
+  hear: (end: Told<Seen>) => void,
+): (() => void) => {
+  const watch = watchOf(store, runtime)
+  return watch.listen<Seen>(run, watch.over(isFresh), hear)
+}
 
 /** Waits until a run is final, however long it waits for a person before. */
 export const untilFinal = (store: CheckpointStoreService, run: RunKey): End =>
-  watching(store, (watch) => watch.wait(run, ({ status }) => finalStatuses.has(status), null))
+  watching(store, (watch) => watch.wait(run, { isMeant: ({ status }) => finalStatuses.has(status) }))
 
 /** Waits until a run has come further than that seq, or is final. `askedAt`: when whoever follows it has asked last. */
 export const untilBeyond = (store: CheckpointStoreService, run: RunKey, seq: number, askedAt: number): End =>
   watching(store, (watch) =>
-    watch.wait(run, (found) => found.seq > seq || finalStatuses.has(found.status), askedAt + followedMs),
+    watch.wait(run, {
+      isMeant: (found) => found.seq > seq || finalStatuses.has(found.status),
+      follows: true,
+      notBefore: askedAt + followedMs,
+    }),
   )

@@ -27,6 +27,12 @@ export interface WorkerLease {
 /** Process time that a stopped clock cannot fake: `performance.now` goes on while the process is stopped. */
 const monotonicMs = (): number => performance.now()
 
+/**
+ * How long a write under the lease may go without an answer before it is sent again, in milliseconds: a connection that swallows
+ * everything is noticed while there is time for another. Not so short that a slow answer is taken for none.
+ */
+export const answerWithinMs = (leaseMs: number): number => Math.min(leaseMs, Math.max(1_000, leaseMs / 3))
+
 export const makeWorkerLease = (
   store: CheckpointStoreService,
   faults: FaultsService,
@@ -47,8 +53,8 @@ export const makeWorkerLease = (
       yield* faults.reach("beforeBeat", { runId: "", step: "", attempt: 0 })
       const asked = monotonicMs()
       const { leases } = yield* Effect.timeoutFail(store.beat(workerId, leaseMs), {
-        // A later answer is worth nothing, and a store that never answers must not stop the heart for good.
-        duration: leaseMs,
+        // A store that never answers must not stop the heart: there is time for another beat before the lease ends.
+        duration: answerWithinMs(leaseMs),
         onTimeout: () => new StoreError({ reason: "Unavailable", operation: "beat", problem: "it did not answer" }),
       })
       // In one go, and in this order: a worker that wakes after its lease has ended must learn which runs it has lost
@@ -61,15 +67,15 @@ export const makeWorkerLease = (
 
 /**
  * Beats three times a lease, so that two may fail before anything is lost; quicker while the store does not answer. Leaves
- * out those at which the worker rests.
+ * out those at which the worker rests. The first one was beaten by whoever started the worker.
  */
 export const keepBeating = (
   lease: WorkerLease,
   leaseMs: number,
   stopLost: Effect.Effect<void>,
   rests: () => boolean,
-): Effect.Effect<never> =>
-  Effect.retry(lease.beat, {
+): Effect.Effect<never> => {
+  const beaten = Effect.retry(lease.beat, {
     schedule: Schedule.spaced(Math.max(10, leaseMs / 20)).pipe(Schedule.jittered),
     times: 6,
   }).pipe(
@@ -82,6 +88,6 @@ export const keepBeating = (
       ),
     ),
     Effect.unlessEffect(Effect.sync(rests)),
-    Effect.zipRight(Effect.sleep(leaseMs / 3)),
-    Effect.forever,
   )
+  return Effect.forever(Effect.zipRight(Effect.sleep(leaseMs / 3), beaten))
+}

@@ -43,13 +43,13 @@ type AnyEffectFn = (...args: ReadonlyArray<any>) => Effect.Effect<any, any>
 /** The same store with something done before each call, by the method's name. */
 export const intercepted = (
   store: CheckpointStoreService,
-  before: (method: string) => Effect.Effect<void, any>,
+  before: (method: string, ...args: ReadonlyArray<any>) => Effect.Effect<void, any>,
 ): CheckpointStoreService => {
   const wrap = (method: string, value: unknown): unknown =>
     typeof value === "function"
       ? (...args: ReadonlyArray<any>) =>
           Effect.zipRight(
-            before(method),
+            before(method, ...args),
             Effect.suspend(() => (value as AnyEffectFn)(...args)),
           )
       : Effect.isEffect(value)

@@ -16,7 +16,14 @@ const workIsWaiting = (): boolean =>
 /** Turns of the event loop without a wake-up before the clock jumps: fibers and promises settle within the first. */
 const idleTurns = 2
 
-export const makeVirtualClock = (startMs = Date.UTC(2030, 0, 1)): Clock.Clock => {
+interface VirtualClock extends Clock.Clock {
+  readonly elapse: (ms: number) => void
+}
+
+/** Time that passes while something computes, without a turn of the event loop. */
+export const elapsing = Effect.map(Effect.clock, (clock) => (clock as VirtualClock).elapse)
+
+export const makeVirtualClock = (startMs = Date.UTC(2030, 0, 1)): VirtualClock => {
   let now = startMs
   let idle = 0
   let pumping = false
@@ -69,5 +76,6 @@ export const makeVirtualClock = (startMs = Date.UTC(2030, 0, 1)): Clock.Clock =>
     currentTimeMillis: Effect.sync(() => now),
     currentTimeNanos: Effect.sync(() => BigInt(now) * 1_000_000n),
     sleep,
+    elapse: (ms) => void (now += ms),
   }
 }
