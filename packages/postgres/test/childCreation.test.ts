@@ -3,10 +3,14 @@ import { PostgresDriver } from "@cairn/postgres"
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { openDatabase } from "../src/internal/openDatabase.js"
+import { reserving } from "../src/internal/pooledConnection.js"
 import { freshSchema, query, useDatabase } from "./internal/database.js"
 import { claimOf, newRun, ownedRuns } from "./internal/rows.js"
 
 const database = useDatabase()
+
+const copied =
+  "namespace, workflow, version, plan_hash, status, seq, fence, previous_until, inbox, recoveries, interruptions, priority, created_at, updated_at, input_hash"
 
 it.scopedLive("a parent cannot be claimed while its child is being created", () =>
   Effect.gen(function* () {
@@ -18,11 +22,11 @@ it.scopedLive("a parent cannot be claimed while its child is being created", () 
 
     // Somebody else is about to create a run of that id: the child waits in the middle of its statement.
     const other = yield* openDatabase(settings)
-    const connection = yield* other.client.reserve
+    const connection = yield* reserving(other.client)
     const run = (text: string) => connection.execute(text, [], undefined)
     yield* run("begin")
     yield* run(
-      `insert into ${schema}.run overriding user value select (jsonb_populate_record(row, '{"run_id":"child"}')).* from ${schema}.run as row where run_id = 'parent'`,
+      `insert into ${schema}.run (run_id, ${copied}) select 'child', ${copied} from ${schema}.run where run_id = 'parent'`,
     )
     const creating = yield* Effect.fork(driver.createChild(child, lease!))
     const waits = "select 1 from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'"

@@ -135,10 +135,9 @@ describe("migrating", () => {
       yield* Effect.addFinalizer(() => query(database, `drop schema "of ""the"" admin" cascade`))
       yield* useAll({ url, schema, migrate: false })
       yield* open({ url, schema })
-      const { client, dialect } = yield* openDatabase({ url, schema, listen: false })
-      expect(dialect.classify(yield* Effect.flip(client.unsafe(`drop table ${dialect.table("run")}`)))).toBe(
-        "Permission",
-      )
+      const { database: opened, dialect } = yield* openDatabase({ url, schema, listen: false })
+      const dropping = opened.query("test", { text: `drop table ${dialect.table("run")}`, params: [] })
+      expect(yield* Effect.flip(dropping)).toMatchObject({ reason: "Permission" })
     }),
   )
 

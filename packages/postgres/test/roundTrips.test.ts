@@ -1,10 +1,10 @@
 /** How often a call goes to the server: the price of a call is the network's round trip, and an idle worker pays all day. */
 import { CheckpointStore, fromDriver, Worker, Workflow, type CheckpointDriver } from "@cairn/core"
-import type { SqlClient } from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Schema, TestClock, TestContext } from "effect"
 import { openDatabase } from "../src/internal/openDatabase.js"
+import type { Pooled } from "../src/internal/pooledConnection.js"
 import { makePostgresDatabase } from "../src/internal/postgresDatabase.js"
 import { driverOver } from "../src/PostgresDriver.js"
 import { freshSchema, useDatabase } from "./internal/database.js"
@@ -14,7 +14,7 @@ import { claimOf, leaseOf, newRun, stepCommit } from "./internal/rows.js"
 const database = useDatabase()
 
 /** A client that counts what its connections send. */
-const counting = (client: SqlClient) => {
+const counting = (client: Pooled) => {
   let sent = 0
   const counted = (connection: Connection): Connection =>
     Object.assign(Object.create(connection) as Connection, unnamed(connection), {
@@ -27,7 +27,9 @@ const counting = (client: SqlClient) => {
         return connection.executeRaw(...args)
       },
     })
-  return { client: { reserve: Effect.map(client.reserve, counted) }, sent: () => sent }
+  const take: Pooled["take"] = (taken) =>
+    client.take((cause, it) => taken(cause, it && { ...it, connection: counted(it.connection) }))
+  return { client: { take }, sent: () => sent }
 }
 
 const open = Effect.gen(function* () {

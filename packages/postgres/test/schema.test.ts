@@ -96,6 +96,7 @@ interface Plan {
 
 const nodes = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodes)]
 
+/** Field case P073. */
 describe("query plans", () => {
   const planOf = (text: string, params: ReadonlyArray<unknown>) =>
     Effect.promise(async () => {

@@ -4,6 +4,7 @@ import { PostgresDriver, type PostgresStoreOptions } from "@cairn/postgres"
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { openDatabase } from "../src/internal/openDatabase.js"
+import { reserving } from "../src/internal/pooledConnection.js"
 import { driverOver } from "../src/PostgresDriver.js"
 import { makeCuttingProxy } from "./internal/cuttingProxy.js"
 import { freshSchema, query, useDatabase } from "./internal/database.js"
@@ -33,7 +34,7 @@ const workersOf = (schema: string) =>
 const holding = (url: string, text: string) =>
   Effect.gen(function* () {
     const other = yield* openDatabase({ url, listen: false, maxConnections: 1 })
-    const connection = yield* other.client.reserve
+    const connection = yield* reserving(other.client)
     yield* connection.execute("begin", [], undefined)
     yield* connection.execute(text, [], undefined)
     yield* Effect.addFinalizer(() => Effect.ignore(connection.execute("rollback", [], undefined)))
@@ -195,13 +196,16 @@ create trigger refuse before update on ${schema}.run for each row execute functi
 
   it.scopedLive("and limits are those of the transaction: no session keeps one", () =>
     Effect.gen(function* () {
-      const { client, driver } = yield* open({ maxConnections: 1, lockTimeoutMs: 77, statementTimeoutMs: 7_777 })
+      const { database: opened, driver } = yield* open({
+        maxConnections: 1,
+        lockTimeoutMs: 77,
+        statementTimeoutMs: 7_777,
+      })
       const [lease] = yield* ownedRuns(driver, "worker", ["a"])
       yield* driver.commit([stepCommit(lease!, 0)])
       const settings = ["lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"]
-      const [row] = yield* client.unsafe<Record<string, string>>(
-        `select ${settings.map((name) => `current_setting('${name}') as ${name}`).join(", ")}`,
-      )
+      const text = `select ${settings.map((name) => `current_setting('${name}') as ${name}`).join(", ")}`
+      const [row] = yield* opened.query("test", { text, params: [] })
       expect(Object.values(row!)).toEqual(["0", "0", "0"])
     }),
   )

@@ -56,8 +56,8 @@ export interface Database {
     body: (session: Session) => Effect.Effect<A, StoreError>,
   ) => Effect.Effect<A, StoreError>
 
-  /** How the client spells statements that are built from parts. */
-  readonly compiler: Compiler
+  /** How the client spells statements that are built from parts: loaded by whoever asks first. */
+  readonly compiler: Effect.Effect<Compiler>
 
   /**
    * A transaction whose connection is lent to a body, which may be interrupted and may fail with errors of its own; `end`

@@ -31,8 +31,11 @@ export interface Dialect {
   /** The type of a key that the database gives each new row by itself: whole numbers up to 2^53 - 1 (D13). No default. */
   readonly numbering: string
 
-  /** What follows the closing bracket of `create table`. Default: nothing; then column types are as lax as the database. */
-  readonly tableOptions: string
+  /**
+   * What follows the closing bracket of `create table`. Default: nothing; then column types are as lax as the database. `rewritten`:
+   * each row is written again and again, so that room beside it may pay.
+   */
+  readonly tableOptions: (rewritten: boolean) => string
 
   /** What follows a view's name in `create view`, with a space after it. Default: nothing; then a view reads with its owner's rights. */
   readonly viewOptions: string
@@ -56,8 +59,14 @@ export interface Dialect {
   readonly snapshotName: string | null
 
   /**
-   * A query that gives bound rows: what stands after `insert into t (…)`, and in `with r (…) as (…)`. Default: `values`;
-   * then each number of rows is a text of its own. A database with arrays binds one array a column, cast to its type.
+   * A query that gives one bound row, value by value: what stands after `insert into t (…)`, and in `with r (…) as (…)`. Default:
+   * `values`. A database that plans by types casts each value.
+   */
+  readonly row: (columns: ReadonlyArray<Column>, place: Place) => string
+
+  /**
+   * The same of several rows. Default: `values`; then each number of rows is a text of its own. A database with arrays binds one
+   * array a column, cast to its type.
    */
   readonly rows: (columns: ReadonlyArray<Column>, count: number, place: Place) => string
 

@@ -30,6 +30,17 @@ export const textOf = (dialect: Dialect, write: (place: Place) => string): strin
   return write(() => dialect.placeholder(++position))
 }
 
+/** A query that gives so many bound rows; one is bound value by value. */
+export const rowsText = (dialect: Dialect, columns: ReadonlyArray<Column>, count: number, place: Place): string =>
+  count === 1 ? dialect.row(columns, place) : dialect.rows(columns, count, place)
+
+/** The values that `rowsText` binds, in its order. */
+export const rowsParams = (
+  dialect: Dialect,
+  columns: ReadonlyArray<Column>,
+  rows: ReadonlyArray<ReadonlyArray<Bound>>,
+): ReadonlyArray<unknown> => (rows.length === 1 ? rows[0]! : dialect.rowParams(columns, rows))
+
 /**
  * Makes a statement over a table of rows, written once for each number of rows, because databases keep what they have
  * prepared by its text. The rows come first in the text; `rest` are the values after them.
@@ -43,10 +54,10 @@ export const overRows = (
   return (rows, rest = []) => {
     let text = texts.get(rows.length)
     if (text === undefined) {
-      text = textOf(dialect, (place) => write(dialect.rows(columns, rows.length, place), place))
+      text = textOf(dialect, (place) => write(rowsText(dialect, columns, rows.length, place), place))
       texts.set(rows.length, text)
     }
-    return { text, params: [...dialect.rowParams(columns, rows), ...rest] }
+    return { text, params: [...rowsParams(dialect, columns, rows), ...rest] }
   }
 }
 

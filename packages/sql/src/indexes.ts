@@ -24,19 +24,23 @@ export const manySteps = "substr(scope, length(scope)) = '['"
 export const scopedSteps = "scope <> '' and attempts >= 0"
 export const allAttempts = "attempt >= 0"
 
+/** The list of runs, likewise: a look-up by key would walk all runs of the namespace. */
+export const allRuns = "created_at >= 0"
+
 /** What was refused and is kept for people, for a while (D43). */
 export const keptOutputs = "kind = 'rejected' and output is not null"
 
 const timed = "status in ('sleeping', 'waiting', 'review') and wake_at is not null and paused_at is null"
 
 /**
- * What claims and look-ups walk. All but that of the list of runs are partial: a commit of a running run changes none of them,
- * finished and paused runs are in none that claims walk, and a step that stands in no loop is in none. What runs are listed by
- * never changes: it costs their creation alone.
+ * What claims and look-ups walk. All but that of the list of runs are partial: finished and paused runs are in none that claims
+ * walk, and a step that stands in no loop is in none. What runs are listed by never changes: it costs their creation alone.
+ *
+ * What a commit of a running run writes stands in no index, nor in the condition of one, not even of one that the run is not in:
+ * Postgres would then enter the new version of the row in every index of it.
  */
 const indexes: ReadonlyArray<Index> = [
-  // First: of indexes that seem alike, SQLite takes the one that was made last.
-  { name: "run_listed", table: "run", on: "namespace, created_at, run_id", where: null },
+  { name: "run_listed", table: "run", on: "namespace, created_at, run_id", where: allRuns },
   {
     name: "run_children",
     table: "run",
@@ -46,7 +50,7 @@ const indexes: ReadonlyArray<Index> = [
   {
     name: "run_pending",
     table: "run",
-    on: "namespace, priority desc, updated_at",
+    on: "namespace, priority desc, pending_since",
     where: "status = 'pending' and paused_at is null",
   },
   { name: "run_timed", table: "run", on: "namespace, wake_at", where: `${timed} and priority = 0` },

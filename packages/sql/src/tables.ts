@@ -31,9 +31,17 @@ export interface Column {
   readonly nullable: boolean
 }
 
+/** A column that the database keeps by itself, for an index alone; `is` computes it from other columns of the row. */
+interface Derived {
+  readonly name: string
+  readonly type: ColumnType
+  readonly is: string
+}
+
 /**
  * A table. `key` tells its rows apart; `columns` are in the order of the DDL. With `number`, the database gives each row a
- * number besides, in a column of that name before the others.
+ * number besides, in a column of that name before the others; with `derived`, it keeps another one after them. `rewritten`: each
+ * commit writes its row.
  *
  * @category models
  * @since 0.1.0
@@ -43,6 +51,8 @@ export interface Table {
   readonly columns: ReadonlyArray<Column>
   readonly key: ReadonlyArray<string>
   readonly number?: string
+  readonly derived?: Derived
+  readonly rewritten?: true
 }
 
 const column = (field: string, type: ColumnType, nullable = false): Column => ({
@@ -67,6 +77,9 @@ export const runTable: Table = {
   name: "run",
   key: ["namespace", "run_id"],
   number: "number",
+  // By itself `updated_at` changes with every commit, and so would each index that holds it.
+  derived: { name: "pending_since", type: "integer", is: "case when status = 'pending' then updated_at end" },
+  rewritten: true,
   columns: [
     ...runKey,
     text("workflow"),
@@ -326,10 +339,13 @@ export const createTable = (dialect: Dialect, table: Table): string => {
     (column) => `  ${column.name} ${dialect.types[column.type]}${column.nullable ? "" : " not null"}`,
   )
   const key = `(${table.key.join(", ")})`
-  const { number } = table
+  const { derived, number, rewritten = false } = table
+  if (derived !== undefined) {
+    columns.push(`  ${derived.name} ${dialect.types[derived.type]} generated always as (${derived.is}) stored`)
+  }
   const body =
     number === undefined
       ? [...columns, `  primary key ${key}`]
       : [`  ${number} ${dialect.numbering} not null`, ...columns, `  primary key (${number})`, `  unique ${key}`]
-  return `create table ${dialect.table(table.name)} (\n${body.join(",\n")}\n) ${dialect.tableOptions}`.trimEnd()
+  return `create table ${dialect.table(table.name)} (\n${body.join(",\n")}\n) ${dialect.tableOptions(rewritten)}`.trimEnd()
 }

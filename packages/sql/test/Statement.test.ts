@@ -40,7 +40,16 @@ describe("statements", () => {
     const hostile = "'; drop table run; --"
     const { params, text } = insert([[hostile, "r"]])
     expect(text).not.toContain("drop")
-    expect(params).toEqual([[hostile], ["r"]])
+    expect(params).toEqual([hostile, "r"])
+    expect(
+      insert([
+        [hostile, "r"],
+        ["n", "s"],
+      ]).params,
+    ).toEqual([
+      [hostile, "n"],
+      ["r", "s"],
+    ])
   })
 
   it("are the same text for the same number of rows", () => {

@@ -1,21 +1,23 @@
 /** A dialect unlike SQLite in every answer: numbered placeholders, one array a column, a schema, clauses that lock. */
 import type { Dialect } from "@cairn/sql"
 
+const casts = { text: "text", integer: "bigint", json: "text" } as const
+
 export const numberedDialect: Dialect = {
   name: "numbered",
   table: (name) => `"store"."${name}"`,
   index: (name) => `"${name}"`,
   types: { text: 'text collate "C"', integer: "bigint", json: "json" },
   numbering: "bigserial",
-  tableOptions: "",
+  tableOptions: () => "",
   viewOptions: "",
   utcDay: (ms) => `day(${ms})`,
   placeholder: (position) => `$${position}`,
   newId: "new_id()",
   now: "clock_ms()",
   snapshotName: null,
+  row: (columns, place) => `select ${columns.map((column) => `${place()}::${casts[column.type]}`).join(", ")}`,
   rows: (columns, _count, place) => {
-    const casts = { text: "text", integer: "bigint", json: "text" } as const
     const arrays = columns.map((column) => `${place()}::${casts[column.type]}[]`)
     return `select * from unnest(${arrays.join(", ")})`
   },

@@ -2,20 +2,20 @@
 import { storeConformance } from "@cairn/conformance"
 import { SqliteDriver } from "@cairn/sqlite"
 import { Effect } from "effect"
-import { openDatabase } from "../src/internal/openDatabase.js"
+import { openWithClient } from "./internal/openWithClient.js"
 import { makeSqliteDatabase } from "../src/internal/sqliteDatabase.js"
 import { driverOver } from "../src/SqliteDriver.js"
-import { makeFaultyClient } from "./internal/faultyConnection.js"
+import { makeFaultyConnection } from "./internal/faultyConnection.js"
 import { temporaryFile } from "./internal/temporaryFile.js"
 
 storeConformance("sqlite", {
   features: ["second", "ownClock", "failAfter", "unsafeInteger", "unreadable", "transactions"],
   open: Effect.gen(function* () {
     const filename = yield* temporaryFile
-    const { client } = yield* openDatabase({ filename })
-    const faulty = makeFaultyClient(client)
+    const { client, connection } = yield* openWithClient({ filename })
+    const faulty = makeFaultyConnection(connection)
     yield* client.unsafe("create table ledger (name text primary key) strict")
-    const database = makeSqliteDatabase(faulty.client, { busyTimeoutMs: 5_000 })
+    const database = makeSqliteDatabase(faulty.connection, { busyTimeoutMs: 5_000 })
     return {
       driver: faulty.disarmedByCalls(driverOver(database, filename)),
       second: yield* SqliteDriver.make({ filename }),

@@ -3,7 +3,7 @@ import { Cairn, Effects, Usage, Workflow } from "@cairn/core"
 import { SqliteStore } from "@cairn/sqlite"
 import { Effect, Schema } from "effect"
 import { describe, expect, it } from "vitest"
-import { openDatabase } from "../src/internal/openDatabase.js"
+import { openWithClient } from "./internal/openWithClient.js"
 import { temporaryFile } from "./internal/temporaryFile.js"
 
 const paying = Workflow.make("paying", { version: 1, input: Schema.Null })
@@ -27,7 +27,7 @@ describe("the view of paid calls", () => {
       )
       yield* Effect.promise(async () => (await cairn.start(paying, null, { runId: "r" })).result())
       yield* Effect.promise(() => cairn.close())
-      const { client } = yield* openDatabase({ filename })
+      const { client } = yield* openWithClient({ filename })
       const rows = yield* client.unsafe(
         "select workflow, step, path, outcome, settled, day, micro_dollars, saved from cairn_call_cost order by path",
       )

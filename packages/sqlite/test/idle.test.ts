@@ -1,6 +1,5 @@
 /** What an idle worker asks of its file. */
 import { Cairn, CheckpointStore, fromDriver, Worker, Workflow } from "@cairn/core"
-import type { SqliteClient } from "@effect/sql-sqlite-node/SqliteClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Schema, TestClock, TestContext } from "effect"
@@ -11,17 +10,17 @@ import { temporaryFile } from "./internal/temporaryFile.js"
 
 const idle = Workflow.make("idle", { version: 1, input: Schema.Null }).compile()
 
-/** A client that keeps the texts that its connection is given. */
-const watching = (client: SqliteClient) => {
+/** A connection that keeps the texts that it is given. */
+const watching = (connection: Connection) => {
   const sent: Array<string> = []
-  const reserve = Effect.map(client.reserve, (connection: Connection): Connection => ({
+  const watched: Connection = {
     ...connection,
     execute: (sql, params, transformRows) => {
       sent.push(sql)
       return connection.execute(sql, params, transformRows)
     },
-  }))
-  return { client: { reserve }, sent }
+  }
+  return { connection: watched, sent }
 }
 
 const settled = (sent: ReadonlyArray<string>) =>
@@ -49,8 +48,8 @@ describe("an idle worker", () => {
     () =>
       Effect.gen(function* () {
         const filename = yield* temporaryFile
-        const watched = watching((yield* openDatabase({ filename })).client)
-        const driver = driverOver(makeSqliteDatabase(watched.client, { busyTimeoutMs: 1_000 }), filename)
+        const watched = watching((yield* openDatabase({ filename })).connection)
+        const driver = driverOver(makeSqliteDatabase(watched.connection, { busyTimeoutMs: 1_000 }), filename)
         yield* Effect.gen(function* () {
           yield* Layer.build(
             Worker.layer({ workflows: [idle] }).pipe(Layer.provide(Layer.succeed(CheckpointStore, fromDriver(driver)))),
@@ -77,8 +76,8 @@ describe("an idle worker", () => {
     () =>
       Effect.gen(function* () {
         const filename = yield* temporaryFile
-        const watched = watching((yield* openDatabase({ filename })).client)
-        const driver = driverOver(makeSqliteDatabase(watched.client, { busyTimeoutMs: 1_000 }), filename)
+        const watched = watching((yield* openDatabase({ filename })).connection)
+        const driver = driverOver(makeSqliteDatabase(watched.connection, { busyTimeoutMs: 1_000 }), filename)
         const other = fromDriver(yield* SqliteDriver.make({ filename }))
         yield* Effect.gen(function* () {
           yield* Layer.build(

@@ -8,7 +8,8 @@ import { existsSync } from "node:fs"
 import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { checkFileSystem, networkFileSystem } from "../src/internal/fileSystem.js"
-import { openDatabase, type SqliteStoreOptions } from "../src/internal/openDatabase.js"
+import type { SqliteStoreOptions } from "../src/internal/openDatabase.js"
+import { openWithClient } from "./internal/openWithClient.js"
 import { runtimeProblem } from "../src/internal/runtimeCheck.js"
 import { sqliteDialect } from "../src/internal/sqliteDialect.js"
 import { makeBareClient } from "./internal/bareClient.js"
@@ -17,7 +18,7 @@ import { temporaryFile } from "./internal/temporaryFile.js"
 
 const pragmasOf = (options: SqliteStoreOptions) =>
   Effect.scoped(
-    Effect.flatMap(openDatabase(options), ({ client }) =>
+    Effect.flatMap(openWithClient(options), ({ client }) =>
       Effect.forEach(["journal_mode", "synchronous", "busy_timeout", "foreign_keys", "journal_size_limit"], (name) =>
         Effect.map(client.unsafe(`pragma ${name}`), ([row]) => Object.values(row as object)[0] as unknown),
       ),
@@ -87,7 +88,7 @@ describe("opening", () => {
     Effect.gen(function* () {
       const filename = yield* temporaryFile
       // A rollback journal lets one connection lock all others out.
-      const other = yield* openDatabase({ filename })
+      const other = yield* openWithClient({ filename })
       yield* other.client.unsafe("pragma journal_mode = delete")
       yield* other.client.unsafe("begin exclusive")
       expect(yield* failureOf(SqliteDriver.make({ filename, busyTimeoutMs: 50 }))).toMatchObject({ reason: "Busy" })
@@ -99,7 +100,9 @@ describe("opening", () => {
 describe("migrating", () => {
   const versions = (filename: string) =>
     Effect.scoped(
-      Effect.flatMap(openDatabase({ filename }), ({ client }) => client.unsafe("select version from cairn_migration")),
+      Effect.flatMap(openWithClient({ filename }), ({ client }) =>
+        client.unsafe("select version from cairn_migration"),
+      ),
     )
 
   it.scopedLive("records each version once, and writes nothing where the tables are current", () =>
@@ -107,7 +110,7 @@ describe("migrating", () => {
       const filename = yield* temporaryFile
       expect(yield* versions(filename)).toEqual([{ version: 1 }])
       expect(yield* versions(filename)).toEqual([{ version: 1 }])
-      const { database } = yield* openDatabase({ filename })
+      const { database } = yield* openWithClient({ filename })
       yield* migrate(sqliteDialect, { ...database, transaction: () => Effect.dieMessage("a transaction was begun") })
     }),
   )
@@ -116,7 +119,7 @@ describe("migrating", () => {
     Effect.gen(function* () {
       const filename = yield* temporaryFile
       yield* Effect.scoped(
-        Effect.flatMap(openDatabase({ filename }), ({ client }) =>
+        Effect.flatMap(openWithClient({ filename }), ({ client }) =>
           client.unsafe("insert into cairn_migration (version, name, applied_at) values (99, 'later', 0)"),
         ),
       )

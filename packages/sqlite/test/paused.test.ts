@@ -2,7 +2,7 @@
 import { SqliteDriver } from "@cairn/sqlite"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { openDatabase } from "../src/internal/openDatabase.js"
+import { openWithClient } from "./internal/openWithClient.js"
 import { claimOf, newRun } from "./internal/rows.js"
 import { temporaryFile } from "./internal/temporaryFile.js"
 
@@ -13,7 +13,7 @@ describe("a paused run", () => {
     Effect.gen(function* () {
       const filename = yield* temporaryFile
       const driver = yield* SqliteDriver.make({ filename })
-      const { client } = yield* openDatabase({ filename })
+      const { client } = yield* openWithClient({ filename })
       yield* driver.beat("worker", 600_000)
       for (const status of statuses) {
         yield* driver.createRun(newRun(status))

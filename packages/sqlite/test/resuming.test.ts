@@ -1,9 +1,9 @@
-/** What a resume that cannot go on leaves behind: everything that was there. */
+/** What a resume that cannot go on leaves behind: everything that was there (field cases P058, P059). */
 import { Cairn, CheckpointStore, fromDriver, Worker, Workflow, type AnyWorkflow } from "@cairn/core"
 import { SqliteStore } from "@cairn/sqlite"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Logger, Schema } from "effect"
-import { openDatabase } from "../src/internal/openDatabase.js"
+import { openWithClient } from "./internal/openWithClient.js"
 import { driverOver } from "../src/SqliteDriver.js"
 import { temporaryFile } from "./internal/temporaryFile.js"
 
@@ -22,7 +22,7 @@ const worker = (workflow: AnyWorkflow) =>
 
 const records = (filename: string) =>
   Effect.scoped(
-    Effect.flatMap(openDatabase({ filename }), ({ client }) =>
+    Effect.flatMap(openWithClient({ filename }), ({ client }) =>
       Effect.all(
         ["step", "effect"].map((table) =>
           client.unsafe(
@@ -77,7 +77,7 @@ describe("a disk that is full", () => {
         .step("large", { effects: [], output: Schema.String }, () => "x".repeat(200_000))
         .output(Schema.Int, ({ results }) => results.large.length)
         .compile()
-      const { client, database } = yield* openDatabase({ filename })
+      const { client, database } = yield* openWithClient({ filename })
       const driver = driverOver(database, filename)
       const full: Array<string> = []
       const watched = Layer.succeed(

@@ -130,6 +130,7 @@ CREATE TABLE cairn_run (
   failure text,
   parked text,
   input text,
+  pending_since integer generated always as (case when status = 'pending' then updated_at end) stored,
   primary key (number),
   unique (namespace, run_id)
 ) strict;
@@ -227,13 +228,13 @@ CREATE INDEX cairn_call_timed on cairn_call (namespace, started_at);
 
 CREATE INDEX cairn_run_children on cairn_run (namespace, parent_run_id, created_at, run_id) where parent_run_id is not null;
 
-CREATE INDEX cairn_run_listed on cairn_run (namespace, created_at, run_id);
+CREATE INDEX cairn_run_listed on cairn_run (namespace, created_at, run_id) where created_at >= 0;
 
 CREATE INDEX cairn_run_owned on cairn_run (lease_owner) where lease_owner is not null;
 
 CREATE INDEX cairn_run_parked on cairn_run (namespace, run_id) where status = 'review';
 
-CREATE INDEX cairn_run_pending on cairn_run (namespace, priority desc, updated_at) where status = 'pending' and paused_at is null;
+CREATE INDEX cairn_run_pending on cairn_run (namespace, priority desc, pending_since) where status = 'pending' and paused_at is null;
 
 CREATE INDEX cairn_run_running on cairn_run (namespace, lease_owner) where status = 'running' and paused_at is null;
 

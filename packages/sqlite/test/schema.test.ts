@@ -2,7 +2,7 @@ import { everyStatement } from "@cairn/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync } from "node:fs"
-import { openDatabase } from "../src/internal/openDatabase.js"
+import { openWithClient } from "./internal/openWithClient.js"
 import { sqliteDialect } from "../src/internal/sqliteDialect.js"
 
 const snapshot = new URL("schema.snapshot.sql", import.meta.url).pathname
@@ -11,7 +11,7 @@ describe("the schema", () => {
   it.scopedLive("is the one that is written down beside this test", () =>
     Effect.gen(function* () {
       expect(existsSync(snapshot)).toBe(true)
-      const { client } = yield* openDatabase({ filename: ":memory:" })
+      const { client } = yield* openWithClient({ filename: ":memory:" })
       const objects = yield* client.unsafe<{ readonly sql: string }>(
         "select sql from sqlite_master where sql is not null order by type desc, name",
       )
@@ -26,10 +26,11 @@ describe("the schema", () => {
 const scanOfTable =
   /^SCAN (?:cairn_\w+|run|step|record|effect|attempt|signal|wait|owner|claimer|paid|later|spend|cost)\b/
 
+/** Field case P073. */
 describe("query plans", () => {
   it.scopedLive("every statement reaches every table through an index", () =>
     Effect.gen(function* () {
-      const { client } = yield* openDatabase({ filename: ":memory:" })
+      const { client } = yield* openWithClient({ filename: ":memory:" })
       for (const [name, { params, text }] of Object.entries(everyStatement(sqliteDialect))) {
         const plan = yield* client.unsafe<{ readonly detail: string }>(`explain query plan ${text}`, params)
         const details = plan.map(({ detail }) => detail)
@@ -47,7 +48,7 @@ describe("query plans", () => {
 
   it.scopedLive("the look for due runs walks one index for each way to be due", () =>
     Effect.gen(function* () {
-      const { client } = yield* openDatabase({ filename: ":memory:" })
+      const { client } = yield* openWithClient({ filename: ":memory:" })
       const { params, text } = everyStatement(sqliteDialect)["look for due runs"]!
       const plan = yield* client.unsafe<{ readonly detail: string }>(`explain query plan ${text}`, params)
       const details = plan.map(({ detail }) => detail)
@@ -64,7 +65,7 @@ describe("query plans", () => {
 
   it.scopedLive("what is open is looked up by run and path, however many rows the run has", () =>
     Effect.gen(function* () {
-      const { client } = yield* openDatabase({ filename: ":memory:" })
+      const { client } = yield* openWithClient({ filename: ":memory:" })
       const rows = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 5000)"
       yield* client.unsafe(`${rows} insert into cairn_effect
         select 'n', 'r', 'p' || i, 0, 'o', 'k', 'h', 'intended', 't', 1, 1, null, null, null from n`)
@@ -91,7 +92,7 @@ describe("query plans", () => {
 
   it.scopedLive("the newest turn of many, and any page of them, is looked up in an index that gives the order", () =>
     Effect.gen(function* () {
-      const { client } = yield* openDatabase({ filename: ":memory:" })
+      const { client } = yield* openWithClient({ filename: ":memory:" })
       const turns = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 10000)"
       yield* client.unsafe(`${turns} insert into cairn_step
         select 1, i, 1, 1, 1, 'agent[', 'agent[' || i || ']', 'turn', null, '1' from n`)
@@ -121,7 +122,7 @@ describe("query plans", () => {
 
   it.scopedLive("a full scan would be noticed", () =>
     Effect.gen(function* () {
-      const { client } = yield* openDatabase({ filename: ":memory:" })
+      const { client } = yield* openWithClient({ filename: ":memory:" })
       const [row] = yield* client.unsafe<{ readonly detail: string }>(
         "explain query plan select * from cairn_run as run where run.cursor = 'x'",
       )

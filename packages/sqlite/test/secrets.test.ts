@@ -6,7 +6,7 @@ import { Cause, Effect } from "effect"
 import { mkdir, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { inspect } from "node:util"
-import { openDatabase } from "../src/internal/openDatabase.js"
+import { openWithClient } from "./internal/openWithClient.js"
 import { driverOver } from "../src/SqliteDriver.js"
 import { claimOf, leaseOf, newRun, stepCommit } from "./internal/rows.js"
 import { temporaryFile } from "./internal/temporaryFile.js"
@@ -31,7 +31,7 @@ describe("an error", () => {
   it.scopedLive("of a call names run and file, and no payload, result or token", () =>
     Effect.gen(function* () {
       const filename = yield* temporaryFile
-      const { client, database } = yield* openDatabase({ filename, busyTimeoutMs: 20 })
+      const { client, database } = yield* openWithClient({ filename, busyTimeoutMs: 20 })
       const driver = driverOver(database, filename)
       const run = { ...newRun("r"), input: JSON.stringify(secret) }
       yield* driver.createRun(run)
@@ -46,7 +46,7 @@ describe("an error", () => {
       // The step is there already.
       expectNoSecret(yield* Effect.flip(driver.commit([commit(1)])))
       // Another process writes.
-      const other = yield* openDatabase({ filename })
+      const other = yield* openWithClient({ filename })
       yield* other.client.unsafe("begin immediate")
       const busy = yield* Effect.flip(driver.createRun({ ...run, runId: "s" }))
       expect(busy.reason).toBe("Busy")

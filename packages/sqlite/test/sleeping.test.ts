@@ -2,7 +2,7 @@
 import { SqliteDriver } from "@cairn/sqlite"
 import { Effect } from "effect"
 import { sleeps } from "../../sql/test/support/sleeping.js"
-import { openDatabase } from "../src/internal/openDatabase.js"
+import { openWithClient } from "./internal/openWithClient.js"
 import { temporaryFile } from "./internal/temporaryFile.js"
 
 sleeps(
@@ -10,7 +10,7 @@ sleeps(
   Effect.gen(function* () {
     const filename = yield* temporaryFile
     const driver = yield* SqliteDriver.make({ filename })
-    const { client } = yield* openDatabase({ filename })
+    const { client } = yield* openWithClient({ filename })
     const pass = (ms: number) =>
       Effect.forEach(
         ["cairn_wait", "cairn_run"],

@@ -1,10 +1,9 @@
 /**
  * A worker dies after each statement that a run of five steps sends: the connection takes no other one, as if the
- * process had been killed there. Another worker resumes the run.
+ * process had been killed there. Another worker resumes the run (field case P011).
  */
 import { Cairn, CheckpointStore, fromDriver, OnUnknown, Operation, Worker, Workflow } from "@cairn/core"
 import { SqliteStore } from "@cairn/sqlite"
-import type { SqliteClient } from "@effect/sql-sqlite-node/SqliteClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import { describe, expect, it } from "@effect/vitest"
@@ -34,10 +33,10 @@ const five = Workflow.make("five", { version: 1, input: Schema.Int })
   .output(Schema.Int, ({ results }) => results.five)
   .compile()
 
-/** A client that passes on so many statements and then none; `died` says when. */
-const mortal = (client: SqliteClient, statements: number, died: Deferred.Deferred<void>) => {
+/** A connection that passes on so many statements and then none; `died` says when. */
+const mortal = (connection: Connection, statements: number, died: Deferred.Deferred<void>): Connection => {
   let left = statements
-  const reserve = Effect.map(client.reserve, (connection: Connection): Connection => ({
+  return {
     ...connection,
     execute: (sql, params, transformRows) =>
       Effect.suspend(() => {
@@ -54,8 +53,7 @@ const mortal = (client: SqliteClient, statements: number, died: Deferred.Deferre
             Effect.zipRight(Effect.fail(new SqlError({ cause: new DeadConnection("the connection is dead") }))),
           )
       }),
-  }))
-  return { reserve }
+  }
 }
 
 const worker = (sent: Array<string>) =>
@@ -75,9 +73,9 @@ const cutAfter = (statements: number) =>
     const second = Layer.fresh(SqliteStore.layer({ filename }))
     const first = Layer.scoped(
       CheckpointStore,
-      Effect.map(openDatabase({ filename }), ({ client }) =>
+      Effect.map(openDatabase({ filename }), ({ connection }) =>
         fromDriver(
-          driverOver(makeSqliteDatabase(mortal(client, statements, died), { busyTimeoutMs: 1_000 }), filename),
+          driverOver(makeSqliteDatabase(mortal(connection, statements, died), { busyTimeoutMs: 1_000 }), filename),
         ),
       ),
     )

@@ -3,7 +3,7 @@ import { SafeIntegers } from "@effect/sql/SqlClient"
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import type { CommitRows } from "@cairn/core"
-import { openDatabase } from "../src/internal/openDatabase.js"
+import { openWithClient } from "./internal/openWithClient.js"
 import { driverOver } from "../src/SqliteDriver.js"
 import { makeBareClient } from "./internal/bareClient.js"
 import { claimOf, leaseOf, newRun, stepCommit } from "./internal/rows.js"
@@ -12,7 +12,7 @@ import { temporaryFile } from "./internal/temporaryFile.js"
 const open = (busyTimeoutMs = 5_000) =>
   Effect.gen(function* () {
     const filename = yield* temporaryFile
-    const { client, database } = yield* openDatabase({ filename, busyTimeoutMs })
+    const { client, database } = yield* openWithClient({ filename, busyTimeoutMs })
     return { filename, client, database, driver: driverOver(database, filename) }
   })
 

@@ -3,10 +3,10 @@ import { storeConformance } from "@cairn/conformance"
 import { SqliteDriver } from "@cairn/sqlite"
 import { Effect } from "effect"
 import { buffered, fileLog } from "../../conformance/test/writeBehind.js"
-import { openDatabase } from "../src/internal/openDatabase.js"
+import { openWithClient } from "./internal/openWithClient.js"
 import { makeSqliteDatabase } from "../src/internal/sqliteDatabase.js"
 import { driverOver } from "../src/SqliteDriver.js"
-import { makeFaultyClient } from "./internal/faultyConnection.js"
+import { makeFaultyConnection } from "./internal/faultyConnection.js"
 import { temporaryFile } from "./internal/temporaryFile.js"
 
 for (const [what, logged] of [
@@ -17,11 +17,11 @@ for (const [what, logged] of [
     features: ["second", "ownClock", "failAfter", "transactions"],
     open: Effect.gen(function* () {
       const filename = yield* temporaryFile
-      const { client } = yield* openDatabase({ filename })
-      const faulty = makeFaultyClient(client)
+      const { client, connection } = yield* openWithClient({ filename })
+      const faulty = makeFaultyConnection(connection)
       yield* client.unsafe("create table ledger (name text primary key) strict")
       const driver = faulty.disarmedByCalls(
-        driverOver(makeSqliteDatabase(faulty.client, { busyTimeoutMs: 5_000 }), filename),
+        driverOver(makeSqliteDatabase(faulty.connection, { busyTimeoutMs: 5_000 }), filename),
       )
       return {
         driver: yield* logged ? buffered(driver, fileLog(`${filename}.log`)) : buffered(driver),

@@ -1,17 +1,16 @@
 /** A pool is opened: first connection, checks, tables; and closed when the scope does. */
 import { StoreError } from "@cairn/core"
-import { migrate, storeError, type Database, type Dialect } from "@cairn/sql"
-import * as Reactivity from "@effect/experimental/Reactivity"
-import * as PgClient from "@effect/sql-pg/PgClient"
+import { migrate, type Database, type Dialect } from "@cairn/sql"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { Pool } from "pg"
 import { readOptions, type PostgresStoreOptions, type ReadOptions } from "./connectionOptions.js"
+import { pooled, type Pooled } from "./pooledConnection.js"
 import { makePostgresDatabase } from "./postgresDatabase.js"
 import { postgresDialect } from "./postgresDialect.js"
 
-// Longer than a commit takes; what is still checked out then belongs to calls that were interrupted.
-const closingMs = 5_000
+// Who uses the store has waited for it before; what is still checked out then belongs to calls that were interrupted.
+const closingMs = 1_000
 
 // Idle connections beyond this are closed: a worker that waits holds few.
 const idleTimeoutMillis = 30_000
@@ -47,27 +46,21 @@ const firstAnswer = (database: Database, place: string): Effect.Effect<void, Sto
 
 /** A database that is open. `connections`: all of the pool, and those that wait for one. */
 export interface OpenDatabase {
-  readonly client: PgClient.PgClient
+  readonly client: Pooled
   readonly database: Database
   readonly dialect: Dialect
   readonly options: ReadOptions
   readonly connections: () => { readonly open: number; readonly idle: number; readonly waiting: number }
 }
 
-/** Opens a pool for as long as the scope lives. */
-export const openDatabase = (given: PostgresStoreOptions): Effect.Effect<OpenDatabase, StoreError, Scope.Scope> =>
+/** Opens a pool for as long as the scope lives, and asks the server who it is. */
+export const connect = (given: PostgresStoreOptions): Effect.Effect<OpenDatabase, StoreError, Scope.Scope> =>
   Effect.gen(function* () {
     const options = yield* readOptions(given)
     const dialect = postgresDialect(options.schema, options.lockMs)
     const pool = yield* makePool(options)
-    const client = yield* PgClient.fromPool({ acquire: Effect.succeed(pool) }).pipe(
-      Effect.provide(Reactivity.layer),
-      Effect.mapError((error) => storeError(dialect, `connect to Postgres at ${options.place}`, error)),
-    )
+    const client = pooled(pool)
     yield* firstAnswer(makePostgresDatabase(client, dialect, { ...options, retryMs: 0 }), options.place)
-    // Those who start together wait for each other longer than a call usually does.
-    const patient = { ...options, lockMs: options.statementMs, retryMs: options.statementMs }
-    yield* migrate(dialect, makePostgresDatabase(client, dialect, patient), { apply: options.migrate })
     return {
       client,
       database: makePostgresDatabase(client, dialect, options),
@@ -76,3 +69,14 @@ export const openDatabase = (given: PostgresStoreOptions): Effect.Effect<OpenDat
       connections: () => ({ open: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     }
   })
+
+/** Brings the tables to the version of this code. */
+export const bringTables = ({ client, dialect, options }: OpenDatabase): Effect.Effect<void, StoreError> => {
+  // Those who start together wait for each other longer than a call usually does.
+  const patient = { ...options, lockMs: options.statementMs, retryMs: options.statementMs }
+  return migrate(dialect, makePostgresDatabase(client, dialect, patient), { apply: options.migrate })
+}
+
+/** Opens a pool on tables of this version. */
+export const openDatabase = (given: PostgresStoreOptions): Effect.Effect<OpenDatabase, StoreError, Scope.Scope> =>
+  Effect.tap(connect(given), bringTables)

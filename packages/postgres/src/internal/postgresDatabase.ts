@@ -21,8 +21,6 @@
  */
 import { StoreError, TransactionAborted } from "@cairn/core"
 import { storeError, type Database, type Dialect, type Row, type Session, type Statement } from "@cairn/sql"
-import * as PgClient from "@effect/sql-pg/PgClient"
-import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -32,6 +30,7 @@ import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
 import { NamedStatements, type NamingClient } from "./namedStatements.js"
+import { reserving, type Pooled } from "./pooledConnection.js"
 import { isAborted } from "./sqlStates.js"
 
 /** Limits in milliseconds. */
@@ -91,28 +90,40 @@ const undone = (error: StoreError): FailedTry => new FailedTry({ error, undone: 
 
 type Reserve = (operation: string) => Effect.Effect<Held, FailedTry, Scope.Scope>
 
-const reserving = (client: Pick<SqlClient.SqlClient, "reserve">, dialect: Dialect): Reserve => {
-  const named = new NamedStatements()
-  return (operation) => {
-    const classified = <A, R>(effect: Effect.Effect<A, unknown, R>): Effect.Effect<A, StoreError, R> =>
-      Effect.catchAllCause(effect, (cause) => Effect.fail(storeError(dialect, operation, Cause.squash(cause))))
-    return classified(client.reserve).pipe(
+const close = ({ pg }: Reserved): void => pg?.end(() => undefined)
+
+/** Its failures and defects as errors of the store. */
+const classifying =
+  (dialect: Dialect, operation: string) =>
+  <A, R>(effect: Effect.Effect<A, unknown, R>): Effect.Effect<A, StoreError, R> =>
+    Effect.catchAllCause(effect, (cause) => Effect.fail(storeError(dialect, operation, Cause.squash(cause))))
+
+const heldBy =
+  (client: Pooled, dialect: Dialect, named: NamedStatements): Reserve =>
+  (operation) => {
+    const classified = classifying(dialect, operation)
+    return classified(reserving(client)).pipe(
       Effect.mapError(undone),
-      Effect.map((connection: Reserved) => ({
-        operation,
-        connection,
-        run: ({ params, text }) =>
-          classified(
-            named.takes(connection.pg, params)
-              ? named.run(connection.pg, text, params)
-              : connection.execute(text, params, undefined),
-          ),
-        commit: classified(Effect.suspend(() => connection.executeRaw("commit", []))),
-        close: Effect.sync(() => connection.pg?.end(() => undefined)),
-      })),
+      Effect.map((connection: Reserved) => {
+        const { pg } = connection
+        const run: Session["run"] = ({ params, text }) =>
+          named.takes(pg, params)
+            ? Effect.async((resume) =>
+                named.run(pg, text, params, (cause, rows) =>
+                  resume(cause === null ? Effect.succeed(rows) : Effect.fail(storeError(dialect, operation, cause))),
+                ),
+              )
+            : classified(connection.execute(text, params, undefined))
+        return {
+          operation,
+          connection,
+          run,
+          commit: classified(Effect.suspend(() => connection.executeRaw("commit", []))),
+          close: Effect.sync(() => close(connection)),
+        }
+      }),
     )
   }
-}
 
 const rollBack = ({ close, run }: Held, error: StoreError): Effect.Effect<void> =>
   // G3: where the connection is gone, or does not answer, a rollback would only wait once more.
@@ -222,25 +233,43 @@ const lending = <A, B, E>(
     }).pipe(Effect.scoped),
   )
 
-/** One try of a statement without a transaction around it. */
-const alone = (
-  reserved: ReturnType<Reserve>,
-  statement: Statement,
-  isUndone: (error: StoreError) => boolean,
-): Effect.Effect<ReadonlyArray<Row>, FailedTry> =>
-  Effect.flatMap(reserved, ({ close, run }) =>
-    run(statement).pipe(
-      Effect.tapError((error) => (error.reason === "Unavailable" ? close : Effect.void)),
-      Effect.mapError((error) => new FailedTry({ error, undone: isUndone(error) })),
-    ),
-  ).pipe(Effect.scoped, Effect.uninterruptible)
+/**
+ * One try of a statement without a transaction around it. A step that waits for its commit waits for what this costs: from the
+ * connection to the rows, no fiber is asked.
+ */
+const alone =
+  (client: Pooled, dialect: Dialect, named: NamedStatements) =>
+  (
+    operation: string,
+    { params, text }: Statement,
+    isUndone: (error: StoreError) => boolean,
+  ): Effect.Effect<ReadonlyArray<Row>, FailedTry> =>
+    Effect.uninterruptible(
+      Effect.async((resume) =>
+        client.take((cause, it) => {
+          if (it === null) return resume(Effect.fail(undone(storeError(dialect, operation, cause))))
+          const { giveBack } = it
+          const connection: Reserved = it.connection
+          const failed = (error: StoreError): FailedTry => {
+            if (error.reason === "Unavailable") close(connection)
+            return new FailedTry({ error, undone: isUndone(error) })
+          }
+          if (named.takes(connection.pg, params)) {
+            return named.run(connection.pg, text, params, (cause, rows) => {
+              const end =
+                cause === null ? Effect.succeed(rows) : Effect.fail(failed(storeError(dialect, operation, cause)))
+              giveBack()
+              resume(end)
+            })
+          }
+          const executed = classifying(dialect, operation)(connection.execute(text, params, undefined))
+          resume(Effect.ensuring(Effect.mapError(executed, failed), Effect.sync(giveBack)))
+        }),
+      ),
+    )
 
 /** The ways to the database over a client whose pool has `maxConnections`. */
-export const makePostgresDatabase = (
-  client: Pick<SqlClient.SqlClient, "reserve">,
-  dialect: Dialect,
-  options: PostgresDatabaseOptions,
-): Database => {
+export const makePostgresDatabase = (client: Pooled, dialect: Dialect, options: PostgresDatabaseOptions): Database => {
   const limited = (statementMs: number, idleMs: number): string =>
     `set local statement_timeout = ${statementMs}; set local lock_timeout = ${Math.min(options.lockMs, statementMs)}; ` +
     `set local idle_in_transaction_session_timeout = ${idleMs}`
@@ -259,9 +288,11 @@ export const makePostgresDatabase = (
     // Whoever waits to try again leaves its place to others.
     untilDone(options.retryMs, lines[urgency].withPermits(1)(once))
 
-  const reserve = reserving(client, dialect)
+  const named = new NamedStatements()
+  const reserve = heldBy(client, dialect, named)
+  const once = alone(client, dialect, named)
   return {
-    compiler: PgClient.makeCompiler(),
+    compiler: Effect.promise(async () => (await import("@effect/sql-pg/PgClient")).makeCompiler()),
     lend: (operation, { timeoutMs }, body, end) => {
       const beginning = `${begin}; ${limited(Math.min(options.statementMs, timeoutMs), timeoutMs)}`
       return Effect.flatten(inLine("usual", lending(reserve(operation), beginning, body, end)))
@@ -269,13 +300,13 @@ export const makePostgresDatabase = (
     query: (operation, statement) =>
       inLine(
         "usual",
-        alone(reserve(operation), statement, () => true),
+        once(operation, statement, () => true),
       ),
     // A statement alone is its own COMMIT: only what the server has undone is sent again (G4).
     write: (operation, statement) =>
       inLine(
         "usual",
-        alone(reserve(operation), statement, ({ reason }) => reason === "Busy"),
+        once(operation, statement, ({ reason }) => reason === "Busy"),
       ),
     snapshot: (operation, body) => inLine("usual", within(reserve(operation), read, body)),
     transaction: (operation, urgency, body) => inLine(urgency, within(reserve(operation), write, body)),

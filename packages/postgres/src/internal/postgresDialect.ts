@@ -11,8 +11,10 @@ const columnTypes: Readonly<Record<ColumnType, string>> = {
   json: "json",
 }
 
-/** The element type of a bound array. A `json[]` would be parsed by the server's array reader: text is cast instead. */
-const boundTypes: Readonly<Record<ColumnType, string>> = { text: "text[]", integer: "bigint[]", json: "text[]" }
+const boundTypes: Readonly<Record<ColumnType, string>> = { text: "text", integer: "bigint", json: "json" }
+
+/** In an array a `json` would be parsed by the server's array reader: text is cast instead. */
+const arrayTypes: Readonly<Record<ColumnType, string>> = { text: "text[]", integer: "bigint[]", json: "text[]" }
 
 /** What to run where this role may not, or where somebody else is to create the tables. */
 const howToMigrate = (schema: string): string =>
@@ -34,7 +36,8 @@ export const postgresDialect = (schema: string, lockMs = defaultLockMs): Dialect
     index: (name) => quoteIdentifier(name),
     types: columnTypes,
     numbering: "bigint generated always as identity",
-    tableOptions: "",
+    // With room for more versions in its page, a commit enters that of its run in no index. At 70 a lone commit took a tenth less, and a run of ten steps 20 bytes a step more.
+    tableOptions: (rewritten) => (rewritten ? "with (fillfactor = 95)" : ""),
     // Who may read a namespace through the view is decided by the tables below it.
     viewOptions: "with (security_invoker = true) ",
     utcDay: (ms) => `pg_catalog.to_char(pg_catalog.to_timestamp(${ms} / 1000.0) at time zone 'UTC', 'YYYY-MM-DD')`,
@@ -43,11 +46,13 @@ export const postgresDialect = (schema: string, lockMs = defaultLockMs): Dialect
     // `now()` would be the start of the transaction.
     now: "(extract(epoch from pg_catalog.clock_timestamp()) * 1000)::bigint",
     snapshotName: "select pg_catalog.pg_current_snapshot()::text as snapshot",
+    // Not arrays of one: the server guesses that they hold ten, finds a plan for what they hold cheaper, and plans each time.
+    row: (columns, place) => `select ${columns.map(({ type }) => `${place()}::${boundTypes[type]}`).join(", ")}`,
     // One array a column: one text serves any number of rows.
     rows: (columns, _count, place) => {
       const names = columns.map((_, index) => `c${index + 1}`)
       const selected = columns.map(({ type }, index) => (type === "json" ? `${names[index]}::json` : names[index]))
-      const arrays = columns.map(({ type }) => `${place()}::${boundTypes[type]}`)
+      const arrays = columns.map(({ type }) => `${place()}::${arrayTypes[type]}`)
       return `select ${selected.join(", ")} from unnest(${arrays.join(", ")}) as bound (${names.join(", ")})`
     },
     rowParams: (columns, rows) => columns.map((_, index) => rows.map((row) => row[index])),

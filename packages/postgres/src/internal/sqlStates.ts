@@ -23,6 +23,8 @@ const states: ReadonlyMap<string, Reason> = new Map<string, Reason>([
   ["57P03", "Unavailable"],
   ["53100", "Full"],
   ["54000", "Constraint"],
+  // Nested deeper than its stack allows.
+  ["54001", "Constraint"],
   ["25006", "Permission"],
   ["42501", "Permission"],
   ["3D000", "Unavailable"],

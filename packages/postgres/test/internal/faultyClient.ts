@@ -1,9 +1,9 @@
 /** A client whose connections fail at a chosen statement, as if they had died there. */
 import type { CheckpointDriver } from "@cairn/core"
-import type { SqlClient } from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import { Effect } from "effect"
+import type { Pooled } from "../../src/internal/pooledConnection.js"
 import { unnamed } from "./unnamed.js"
 
 class DeadConnection extends Error {
@@ -11,14 +11,14 @@ class DeadConnection extends Error {
 }
 
 export interface FaultyClient {
-  readonly client: Pick<SqlClient, "reserve">
+  readonly client: Pooled
   /** The statement after so many fails; those after it run again. */
   readonly arm: (statements: number) => void
   /** A driver of which only the next call can fail. */
   readonly disarmedByCalls: (driver: CheckpointDriver) => CheckpointDriver
 }
 
-export const makeFaultyClient = (client: SqlClient): FaultyClient => {
+export const makeFaultyClient = (client: Pooled): FaultyClient => {
   let left: number | null = null
 
   const guarded = <A>(run: Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> =>
@@ -43,7 +43,9 @@ export const makeFaultyClient = (client: SqlClient): FaultyClient => {
   })
 
   return {
-    client: { reserve: Effect.map(client.reserve, faulty) },
+    client: {
+      take: (taken) => client.take((cause, it) => taken(cause, it && { ...it, connection: faulty(it.connection) })),
+    },
     arm: (statements) => {
       left = statements
     },

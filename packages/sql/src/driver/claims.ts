@@ -55,7 +55,8 @@ export const claims = (dialect: Dialect, database: Database) => {
       }),
     )
     return dialect.looksBeforeClaim
-      ? Effect.flatMap(database.query(operation, statements.look(request)), (due) =>
+      ? // Whether there is anything at all.
+        Effect.flatMap(database.query(operation, statements.look({ ...request, limit: 1 })), (due) =>
           due.length === 0 ? Effect.succeed([]) : claiming,
         )
       : claiming

@@ -31,6 +31,8 @@ type Standing = Extract<CommitResult, { readonly _tag: "Refused" }>["run"]
 
 const wakesParent = (commit: CommitRows): boolean => commit.wakesParent !== null
 
+const none: ReadonlyMap<string, Row> = new Map()
+
 /** The keys of a batch, each once. A run that stands in it twice would be written in no known order. */
 const keysOf = (batch: ReadonlyArray<CommitRows>): ReadonlyArray<string> => {
   const keys = batch.map(({ lease }) => keyOf(lease.namespace, lease.runId))
@@ -142,7 +144,7 @@ export const commits = (dialect: Dialect, database: Database) => {
         else hit.push([commit, row])
       })
       yield* writeRecords(session, hit)
-      const against = refused.length === 0 ? new Map<string, Row>() : yield* standingOf(session, refused)
+      const against = refused.length === 0 ? none : yield* standingOf(session, refused)
       return yield* resultsOf(keys, hits, against)
     })
 
@@ -169,18 +171,23 @@ export const commits = (dialect: Dialect, database: Database) => {
       return hits
     })
 
+  const writtenAtOnce = (batch: ReadonlyArray<CommitRows>, keys: ReadonlyArray<string>, statement: Statement) =>
+    batch.some(wakesParent)
+      ? database.transaction(operation, "usual", (session) => togetherWaking(session, batch, keys, statement))
+      : Effect.flatMap(database.write(operation, statement), committedOf)
+
   const atOnce: CheckpointDriver["commit"] = (batch) =>
-    Effect.gen(function* () {
-      const [keys, statement] = yield* attempt(() => [keysOf(batch), together(batch)] as const)
-      const hits = yield* batch.some(wakesParent)
-        ? database.transaction(operation, "usual", (session) => togetherWaking(session, batch, keys, statement))
-        : Effect.flatMap(database.write(operation, statement), committedOf)
-      const refused = batch.filter((_, index) => !hits.has(keys[index]!))
-      // Read afterwards: what the statement itself sees of a run that it was refused is the row of before.
-      const reading: Session = { run: (statement) => database.query(operation, statement) }
-      const against = refused.length === 0 ? new Map<string, Row>() : yield* standingOf(reading, refused)
-      return yield* resultsOf(keys, hits, against)
-    })
+    Effect.flatMap(
+      attempt(() => [keysOf(batch), together(batch)] as const),
+      ([keys, statement]) =>
+        Effect.flatMap(writtenAtOnce(batch, keys, statement), (hits) => {
+          if (hits.size === keys.length) return resultsOf(keys, hits, none)
+          const refused = batch.filter((_, index) => !hits.has(keys[index]!))
+          // Read afterwards: what the statement itself sees of a run that it was refused is the row of before.
+          const reading: Session = { run: (statement) => database.query(operation, statement) }
+          return Effect.flatMap(standingOf(reading, refused), (against) => resultsOf(keys, hits, against))
+        }),
+    )
 
   /** In a transaction that others have begun; nothing of it is kept where it is refused. */
   const commitIn: CommitIn = (session, rows) =>
@@ -194,7 +201,7 @@ export const commits = (dialect: Dialect, database: Database) => {
       const hits = yield* wakesParent(rows)
         ? togetherWaking(session, [rows], [key], statement)
         : Effect.flatMap(session.run(statement), committedOf)
-      const against = hits.has(key) ? new Map<string, Row>() : yield* standingOf(session, [rows])
+      const against = hits.has(key) ? none : yield* standingOf(session, [rows])
       return (yield* resultsOf([key], hits, against))[0]!
     })
 

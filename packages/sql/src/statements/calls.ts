@@ -159,7 +159,7 @@ const waiting = (dialect: Dialect, kind: Counter["kind"]) => {
     dialect,
     (
       place,
-    ) => `with recursive counter (namespace, name, since) as (${dialect.rows(waitingGiven, 1, place)}), family (run_id) as (
+    ) => `with recursive counter (namespace, name, since) as (${dialect.row(waitingGiven, place)}), family (run_id) as (
   select run.run_id from counter join ${run} as run on run.namespace = counter.namespace and run.run_id = counter.name
   union
   select run.run_id from family join counter on true
@@ -281,7 +281,7 @@ export const callStatements = (dialect: Dialect) => {
     }),
     waiting: (namespace: string, counter: Counter, startedAt: number): Statement => ({
       text: waitings[counter.kind],
-      params: [...dialect.rowParams(waitingGiven, [[namespace, counter.name, dayOf(counter, startedAt) * dayMs]])],
+      params: [namespace, counter.name, dayOf(counter, startedAt) * dayMs],
     }),
     findSpend: (namespace: string, counters: ReadonlyArray<Counter>, now: number): Statement =>
       finding(counters.map((counter) => [namespace, counter.kind, counter.name, dayOf(counter, now)])),

@@ -4,7 +4,7 @@
  */
 import type { Dialect } from "../Dialect.js"
 import { computed } from "../readRow.js"
-import { overRows, textOf, type Bound, type Place, type Statement } from "../Statement.js"
+import { overRows, rowsParams, rowsText, textOf, type Bound, type Place, type Statement } from "../Statement.js"
 import { names, runTable, selectList, type Column } from "../tables.js"
 
 export const columnOf = (name: string, type: Column["type"] = "text"): Column => ({ ...computed(name, type), name })
@@ -44,7 +44,7 @@ export const waysToBeDue = (dialect: Dialect) => {
   const { ownerUntil, unheld } = conditions(dialect)
   const hasCome = `run.status in ('sleeping', 'waiting', 'review') and run.wake_at <= (select at from clock)`
   return [
-    { since: "run.updated_at", due: `run.status = 'pending' and ${unheld}` },
+    { since: "run.pending_since", due: `run.status = 'pending' and ${unheld}` },
     // Apart from the few that have a priority: where many come due at once, they are not sorted for each claim.
     { since: "run.wake_at", due: `${hasCome} and run.priority = 0 and ${unheld}` },
     { since: "run.wake_at", due: `${hasCome} and run.priority <> 0 and ${unheld}` },
@@ -87,8 +87,8 @@ const lookAmong = (dialect: Dialect, lock: string) => {
     let text = texts.get(counts)
     if (text === undefined) {
       text = textOf(dialect, (place) =>
-        `with wanted (workflow, version) as (${dialect.rows(wantedColumns, workflows.length, place)}),
-asked (run_id) as (${dialect.rows(askedColumns, runIds.length, place)}),
+        `with wanted (workflow, version) as (${rowsText(dialect, wantedColumns, workflows.length, place)}),
+asked (run_id) as (${rowsText(dialect, askedColumns, runIds.length, place)}),
 clock (at) as (select ${dialect.now})
 select run.namespace as "namespace", run.run_id as "runId",
   case when run.status = 'pending' then run.updated_at
@@ -101,8 +101,9 @@ order by run.priority desc, 3, run.created_at, run.run_id limit ${place()} ${loc
       texts.set(counts, text)
     }
     const params = [
-      ...dialect.rowParams(wantedColumns, wantedRows(workflows)),
-      ...dialect.rowParams(
+      ...rowsParams(dialect, wantedColumns, wantedRows(workflows)),
+      ...rowsParams(
+        dialect,
         askedColumns,
         runIds.map((id) => [id]),
       ),

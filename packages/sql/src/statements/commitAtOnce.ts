@@ -38,6 +38,9 @@ const operation = "commit"
 
 type Rows = ReadonlyArray<ReadonlyArray<Bound>>
 
+/** Of many runs, of one, or of one with one row of each part: that is bound value by value, and planned as one row. */
+type Shape = "many" | "one" | "lone"
+
 /** One part of the statement: what is bound, and what is written of it once the run's row is `updated`. */
 interface Part {
   readonly name: string
@@ -221,37 +224,42 @@ order by run.namespace, run.run_id ${dialect.lockRows ?? ""} of run
           "given, clock, locked",
           " and run.namespace = locked.namespace and run.run_id = locked.run_id",
         )
-  // One text for each combination of parts: a commit that only adds a step does not plan the upsert of intents.
-  const texts = new Map<string, string>()
-  const write = (used: ReadonlyArray<Part>, counts: ReadonlyArray<number>): string =>
+  const write = (shape: Shape, used: ReadonlyArray<Part>, counts: ReadonlyArray<number>): string =>
     textOf(dialect, (place) => {
       const [guards = 0, ...others] = counts
-      return `with given (${names(guardColumns)}) as (${dialect.rows(guardColumns, guards, place)}),
+      const rows = (columns: ReadonlyArray<Column>, count = 0): string =>
+        shape === "lone" ? dialect.row(columns, place) : dialect.rows(columns, count, place)
+      return `with given (${names(guardColumns)}) as (${rows(guardColumns, guards)}),
 ${clock},
-${guards === 1 ? "" : locked}updated as (
-${update(guards === 1)}
+${shape === "many" ? locked : ""}updated as (
+${update(shape !== "many")}
 returning run.number, run.namespace, run.run_id, run.updated_at, run.status
-)${used.map((part, index) => `,\n${writePart(dialect, part, dialect.rows(part.given, others[index] ?? 0, place))}`).join("")}
+)${used.map((part, index) => `,\n${writePart(dialect, part, rows(part.given, others[index]))}`).join("")}
 select ${selectList(dialect, committedColumns)} from updated`
     })
+  // One text for each shape and combination of parts: a commit that only adds a step does not plan the upsert of intents.
+  const texts = new Map<string, string>()
   return (batch) => {
     const guards = batch.map(guardRow)
     const written = parts
       .map((part) => ({ part, rows: batch.flatMap(part.rows) }))
       .filter(({ rows }) => rows.length > 0)
-    const used = written.map(({ part }) => part)
-    const shape = [guards.length === 1 ? "one" : "many", ...used.map(({ name }) => name)].join(" ")
-    let text = texts.get(shape)
+    const shape = guards.length > 1 ? "many" : written.every(({ rows }) => rows.length === 1) ? "lone" : "one"
+    const name = [shape, ...written.map(({ part }) => part.name)].join(" ")
+    let text = texts.get(name)
     if (text === undefined) {
-      text = write(used, [guards.length, ...written.map(({ rows }) => rows.length)])
-      texts.set(shape, text)
+      text = write(
+        shape,
+        written.map(({ part }) => part),
+        [guards.length, ...written.map(({ rows }) => rows.length)],
+      )
+      texts.set(name, text)
     }
+    const params = (columns: ReadonlyArray<Column>, rows: Rows): ReadonlyArray<unknown> =>
+      shape === "lone" ? rows[0]! : dialect.rowParams(columns, rows)
     return {
       text,
-      params: [
-        ...dialect.rowParams(guardColumns, guards),
-        ...written.flatMap(({ part, rows }) => dialect.rowParams(part.given, rows)),
-      ],
+      params: [...params(guardColumns, guards), ...written.flatMap(({ part, rows }) => params(part.given, rows))],
     }
   }
 }

@@ -59,7 +59,7 @@ const settledColumns = [
 const overOneRow = (dialect: Dialect) => {
   const text = textOf(
     dialect,
-    (place) => `with given (given_state, given_outcome) as (${dialect.rows(settledColumns, 1, place)})
+    (place) => `with given (given_state, given_outcome) as (${dialect.row(settledColumns, place)})
 update ${dialect.table("effect")} as effect
 set state = given_state, outcome = given_outcome, settled_at = ${dialect.now}
 from given
@@ -71,7 +71,8 @@ returning path as "path"`,
   return (outcome: OutcomeRow): Statement => ({
     text,
     params: [
-      ...dialect.rowParams(settledColumns, [[outcome.state, outcome.outcome]]),
+      outcome.state,
+      outcome.outcome,
       outcome.namespace,
       outcome.runId,
       outcome.path,
@@ -87,7 +88,7 @@ returning path as "path"`,
 const byAnswer = (dialect: Dialect) => {
   const text = textOf(
     dialect,
-    (place) => `with given (given_state, given_outcome) as (${dialect.rows(settledColumns, 1, place)})
+    (place) => `with given (given_state, given_outcome) as (${dialect.row(settledColumns, place)})
 update ${dialect.table("effect")} as effect
 set state = given_state, outcome = given_outcome, settled_at = ${dialect.now}
 from given
@@ -97,12 +98,6 @@ returning path as "path"`,
   )
   return ({ generation, namespace, outcome, path, runId, state }: AnswerRow): Statement => ({
     text,
-    params: [
-      ...dialect.rowParams(settledColumns, [[state, outcome]]),
-      namespace,
-      runId,
-      path,
-      whole("answer", "generation", generation),
-    ],
+    params: [state, outcome, namespace, runId, path, whole("answer", "generation", generation)],
   })
 }

@@ -6,7 +6,7 @@
 import type { ClaimRequest, RunRow } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
 import { computed } from "../readRow.js"
-import { overRows, textOf, type Bound, type Place, type Statement } from "../Statement.js"
+import { overRows, rowsParams, rowsText, textOf, type Bound, type Place, type Statement } from "../Statement.js"
 import { names, rateTable, runTable, type Column } from "../tables.js"
 import { askedColumns, columnOf, conditions, countable, waysToBeDue } from "./claim.js"
 
@@ -102,8 +102,8 @@ const summed = (of: "held" | "started", what: string, inKey: boolean): string =>
 const write = (dialect: Dialect, lock: string, workflows: number, runIds: number | null) => {
   const { wanted } = conditions(dialect)
   return textOf(dialect, (place) => {
-    const rows = dialect.rows(wantedColumns, workflows, place)
-    const asked = runIds === null ? "" : `asked (run_id) as (${dialect.rows(askedColumns, runIds, place)}),\n`
+    const rows = rowsText(dialect, wantedColumns, workflows, place)
+    const asked = runIds === null ? "" : `asked (run_id) as (${rowsText(dialect, askedColumns, runIds, place)}),\n`
     const branch = ({ due, since }: ReturnType<typeof waysToBeDue>[number]) => `select * from (
   select run.namespace, run.run_id, run.priority, ${since} as since, run.created_at, run.workflow, run.version,
     ${keyOfRun} as flow_key, run.fence
@@ -139,12 +139,13 @@ const look = (dialect: Dialect, lock: string) => {
     const asked =
       runIds === null
         ? []
-        : dialect.rowParams(
+        : rowsParams(
+            dialect,
             askedColumns,
             runIds.map((id) => [id]),
           )
     const params = [
-      ...dialect.rowParams(wantedColumns, wantedRows(workflows)),
+      ...rowsParams(dialect, wantedColumns, wantedRows(workflows)),
       ...asked,
       ...[namespace, namespace],
       ...ways.flatMap(() => [namespace, limit]),

@@ -1,6 +1,7 @@
 /** Pages of runs and of open reviews, each a walk along an index from where the page before has ended (D30, D31). */
 import type { ReviewsPage, RunsPage } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
+import { allRuns } from "../indexes.js"
 import { whole } from "../readRow.js"
 import { listOf, padded, textOf, type Bound, type Place, type Statement } from "../Statement.js"
 import { runTable, selectList, waitTable } from "../tables.js"
@@ -60,7 +61,7 @@ const listRuns = (dialect: Dialect) => {
   const texts = new Map<string, string>()
   const write = (place: Place, conditions: ReadonlyArray<Condition>): string =>
     `select ${selectList(dialect, listedColumns)} from ${dialect.table("run")}
-where ${conditions.map(({ text }) => text(place)).join(" and ")}
+where ${[...conditions.map(({ text }) => text(place)), allRuns].join(" and ")}
 order by created_at desc, run_id desc limit ${place()}`
   return (page: RunsPage): Statement => {
     const conditions = conditionsOf(page)

@@ -142,7 +142,7 @@ where namespace = ${place()} and run_id = ${place()} and path = ${place()}`,
   const decisionColumns = [{ ...computed("decision", "json"), name: "given_decision" }]
   const decide = textOf(
     dialect,
-    (place) => `with given (given_decision) as (${dialect.rows(decisionColumns, 1, place)}),
+    (place) => `with given (given_decision) as (${dialect.row(decisionColumns, place)}),
 clock (at) as (select ${dialect.now})
 update ${wait} as wait
 set state = 'decided', decision = given_decision, decided_at = clock.at
@@ -164,7 +164,7 @@ where namespace = ${place()} and run_id = ${place()} and path = ${place()} and s
     }),
     decide: ({ decision, name, namespace, path, runId }: DecisionRow): Statement => ({
       text: decide,
-      params: [...dialect.rowParams(decisionColumns, [[decision]]), namespace, runId, path, name],
+      params: [decision, namespace, runId, path, name],
     }),
     expire: (namespace: string, runId: string, path: string): Statement => ({
       text: expire,

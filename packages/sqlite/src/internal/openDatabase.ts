@@ -1,13 +1,10 @@
 /** A file is opened: checks, connection, pragmas, tables; and closed when the scope does. */
 import { StoreError } from "@cairn/core"
 import { migrate, storeError, type Database } from "@cairn/sql"
-import * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import type { Connection } from "@effect/sql/SqlConnection"
-import * as Cause from "effect/Cause"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { openFile } from "./fileConnection.js"
 import { checkFileSystem, isInMemory } from "./fileSystem.js"
 import { warnOfRuntime } from "./runtimeCheck.js"
 import { makeSqliteDatabase, untilFree } from "./sqliteDatabase.js"
@@ -38,9 +35,6 @@ const defaultBusyTimeoutMs = 5_000
 // A log that once grew is cut back to this size when it is reset: else the largest burst stays on disk for ever.
 const journalSizeLimitBytes = 64 * 1024 * 1024
 
-// More than the driver has texts for; none is prepared twice.
-const preparedStatements = 500
-
 interface Pragma {
   readonly name: string
   readonly value: string
@@ -65,73 +59,51 @@ const pragmas = (options: SqliteStoreOptions): ReadonlyArray<Pragma> => [
   { name: "journal_size_limit", value: String(journalSizeLimitBytes), expected: journalSizeLimitBytes },
 ]
 
-/** Not prepared: a failure to prepare would be remembered. The client throws where it should fail, so it is suspended. */
 const send = (connection: Connection, operation: string, text: string) =>
-  Effect.suspend(() => connection.executeUnprepared(text, [], undefined)).pipe(
-    Effect.catchAllCause((cause) => Effect.fail(storeError(sqliteDialect, operation, Cause.squash(cause)))),
+  Effect.mapError(connection.executeUnprepared(text, [], undefined), (error) =>
+    storeError(sqliteDialect, operation, error),
   )
 
 const setPragma = (
-  client: SqliteClient.SqliteClient,
+  connection: Connection,
   options: SqliteStoreOptions,
   { expected, name, value }: Pragma,
 ): Effect.Effect<void, StoreError> => {
   const operation = `open '${options.filename}'`
-  const once = Effect.scoped(
-    Effect.gen(function* () {
-      const connection = yield* Effect.mapError(client.reserve, (error) => storeError(sqliteDialect, operation, error))
-      yield* send(connection, operation, `pragma ${name} = ${value}`)
-      const rows = yield* send(connection, operation, `pragma ${name}`)
-      // The column is not always named like the pragma (`busy_timeout` gives `timeout`).
-      const stands: unknown = Object.values((rows[0] ?? {}) as object)[0]
-      if (stands !== expected) {
-        return yield* new StoreError({
-          reason: "Unavailable",
-          operation,
-          problem: `SQLite keeps ${name} at ${String(stands)} and does not take ${value}; its file system may not allow it`,
-        })
-      }
-    }),
-  )
+  const once = Effect.gen(function* () {
+    yield* send(connection, operation, `pragma ${name} = ${value}`)
+    const rows = yield* send(connection, operation, `pragma ${name}`)
+    // The column is not always named like the pragma (`busy_timeout` gives `timeout`).
+    const stands: unknown = Object.values((rows[0] ?? {}) as object)[0]
+    if (stands !== expected) {
+      return yield* new StoreError({
+        reason: "Unavailable",
+        operation,
+        problem: `SQLite keeps ${name} at ${String(stands)} and does not take ${value}; its file system may not allow it`,
+      })
+    }
+  })
   // Processes that open an empty file at once get in each other's way while the log is switched on.
   return untilFree(options.busyTimeoutMs ?? defaultBusyTimeoutMs, "usual", once)
 }
 
-const connect = (options: SqliteStoreOptions): Effect.Effect<SqliteClient.SqliteClient, StoreError, Scope.Scope> =>
-  SqliteClient.make({
-    filename: options.filename,
-    // The client would set the journal mode before anyone could set the timeout.
-    disableWAL: true,
-    prepareCacheSize: preparedStatements,
-    prepareCacheTTL: Duration.infinity,
-  }).pipe(
-    Effect.provide(Reactivity.layer),
-    Effect.catchAllCause((cause) =>
-      Effect.fail(storeError(sqliteDialect, `open '${options.filename}'`, Cause.squash(cause))),
-    ),
-  )
-
 /** Brings the log into the file. Whoever opens it next does the same, so that nothing is lost where it fails. */
-const checkpoint = (client: SqliteClient.SqliteClient): Effect.Effect<void> =>
-  Effect.scoped(
-    Effect.flatMap(client.reserve, (connection) => send(connection, "close", "pragma wal_checkpoint(truncate)")),
-  ).pipe(Effect.ignore)
+const checkpoint = (connection: Connection): Effect.Effect<void> =>
+  Effect.ignore(send(connection, "close", "pragma wal_checkpoint(truncate)"))
 
 /** Opens a file for as long as the scope lives. */
 export const openDatabase = (
   options: SqliteStoreOptions,
-): Effect.Effect<
-  { readonly client: SqliteClient.SqliteClient; readonly database: Database },
-  StoreError,
-  Scope.Scope
-> =>
+): Effect.Effect<{ readonly connection: Connection; readonly database: Database }, StoreError, Scope.Scope> =>
   Effect.gen(function* () {
     yield* warnOfRuntime
     yield* checkFileSystem(options.filename, options.allowNetworkFileSystem ?? false)
-    const client = yield* connect(options)
-    for (const pragma of pragmas(options)) yield* setPragma(client, options, pragma)
-    const database = makeSqliteDatabase(client, { busyTimeoutMs: options.busyTimeoutMs ?? defaultBusyTimeoutMs })
+    const connection = yield* Effect.mapError(openFile(options.filename), (error) =>
+      storeError(sqliteDialect, `open '${options.filename}'`, error),
+    )
+    for (const pragma of pragmas(options)) yield* setPragma(connection, options, pragma)
+    const database = makeSqliteDatabase(connection, { busyTimeoutMs: options.busyTimeoutMs ?? defaultBusyTimeoutMs })
     yield* migrate(sqliteDialect, database, { apply: options.migrate ?? true })
-    yield* Effect.addFinalizer(() => checkpoint(client))
-    return { client, database }
+    yield* Effect.addFinalizer(() => checkpoint(connection))
+    return { connection, database }
   })

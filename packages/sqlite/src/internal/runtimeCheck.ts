@@ -28,12 +28,11 @@ export const runtimeProblem = (node: string, betterSqlite3: string): string | nu
     : null
 }
 
-/** The version that the client will load; null where it cannot be found out (a bundle). */
+/** The version that is loaded; null where it cannot be found out (a bundle). */
 const installedBetterSqlite3 = (): string | null => {
   try {
     const ours = createRequire(import.meta.url)
-    const client = createRequire(ours.resolve("@effect/sql-sqlite-node"))
-    return (client("better-sqlite3/package.json") as { readonly version: string }).version
+    return (ours("better-sqlite3/package.json") as { readonly version: string }).version
   } catch {
     // Nothing depends on it but a warning: opening the file says what is really wrong.
     return null

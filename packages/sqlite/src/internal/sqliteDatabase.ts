@@ -18,9 +18,7 @@
  */
 import { storeError, type Database, type Row, type Session, type Statement } from "@cairn/sql"
 import { TransactionAborted, type StoreError } from "@cairn/core"
-import type * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import type { Connection } from "@effect/sql/SqlConnection"
-import * as Statements from "@effect/sql/Statement"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -79,40 +77,11 @@ const classified =
   <A>(effect: Effect.Effect<A, unknown>): Effect.Effect<A, StoreError> =>
     Effect.catchAllCause(effect, (cause) => Effect.fail(storeError(sqliteDialect, operation, Cause.squash(cause))))
 
-/**
- * The client keeps prepared statements by their text, and failures to prepare as well: a file that was busy for a moment
- * would be busy for ever. A text that failed is therefore spelled with one more space the next time.
- */
-const makeSpelling = () => {
-  const failures = new Map<string, number>()
-  return <A, E>(text: string, execute: (spelled: string) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
-    Effect.suspend(() => {
-      const failed = failures.size === 0 ? undefined : failures.get(text)
-      return Effect.tapError(execute(failed === undefined ? text : text + " ".repeat(failed)), () =>
-        Effect.sync(() => failures.set(text, (failed ?? 0) + 1)),
-      )
-    })
-}
-
-type Spelling = ReturnType<typeof makeSpelling>
-
-const makeRun =
-  (spelling: Spelling) =>
-  (
-    connection: Connection,
-    operation: string,
-    { params, text }: Statement,
-  ): Effect.Effect<ReadonlyArray<Row>, StoreError> =>
-    spelling(text, (spelled) => classified(operation)(connection.execute(spelled, params, undefined)))
-
-/** The connection as a step's client has it: what fails now may succeed in the next attempt. */
-const lent = (connection: Connection, spelling: Spelling): Connection => ({
-  execute: (text, params, transform) => spelling(text, (spelled) => connection.execute(spelled, params, transform)),
-  executeRaw: (text, params) => spelling(text, (spelled) => connection.executeRaw(spelled, params)),
-  executeValues: (text, params) => spelling(text, (spelled) => connection.executeValues(spelled, params)),
-  executeUnprepared: (text, params, transform) => connection.executeUnprepared(text, params, transform),
-  executeStream: (text, params, transform) => connection.executeStream(text, params, transform),
-})
+const run = (
+  connection: Connection,
+  operation: string,
+  { params, text }: Statement,
+): Effect.Effect<ReadonlyArray<Row>, StoreError> => classified(operation)(connection.execute(text, params, undefined))
 
 const control = (connection: Connection, operation: string, text: string): Effect.Effect<void, StoreError> =>
   Effect.asVoid(classified(operation)(connection.execute(text, [], undefined)))
@@ -154,13 +123,8 @@ export interface SqliteDatabaseOptions {
   readonly busyTimeoutMs: number
 }
 
-/** The ways to the database over a client that is configured already. */
-export const makeSqliteDatabase = (
-  client: Pick<SqliteClient.SqliteClient, "reserve">,
-  { busyTimeoutMs }: SqliteDatabaseOptions,
-): Database => {
-  const spelling = makeSpelling()
-  const run = makeRun(spelling)
+/** The ways to the database over a connection that is configured already. */
+export const makeSqliteDatabase = (connection: Connection, { busyTimeoutMs }: SqliteDatabaseOptions): Database => {
   const turns = makeTurns()
 
   // S4
@@ -169,17 +133,11 @@ export const makeSqliteDatabase = (
     usual: makeGate(),
     heartbeat: makeGate(),
   }
-  const connections = makeGate()
+  const gate = makeGate()
 
-  const held = <A>(
-    operation: string,
-    urgency: "usual" | "heartbeat",
-    use: (connection: Connection) => Effect.Effect<A, StoreError>,
-  ): Effect.Effect<A, StoreError> => {
-    const reserved = Effect.mapError(client.reserve, (error) => storeError(sqliteDialect, operation, error))
-    // The gate first: the client's own lock keeps no order. It only keeps out statements that the application sends.
-    const once = Effect.scoped(Effect.flatMap(reserved, use))
-    return urgency === "heartbeat" ? connections.hold(once, true) : Effect.zipRight(turns, connections.hold(once))
+  const held = <A, E>(urgency: "usual" | "heartbeat", use: () => Effect.Effect<A, E>): Effect.Effect<A, E> => {
+    const once = Effect.suspend(use)
+    return urgency === "heartbeat" ? gate.hold(once, true) : Effect.zipRight(turns, gate.hold(once))
   }
 
   /** One try of a transaction. */
@@ -189,7 +147,7 @@ export const makeSqliteDatabase = (
     beginning: "begin" | "begin immediate",
     body: (session: Session) => Effect.Effect<A, StoreError>,
   ): Effect.Effect<A, StoreError> =>
-    held(operation, urgency, (connection) => {
+    held(urgency, () => {
       const session: Session = { run: (statement) => run(connection, operation, statement) }
       // S2: also a body that throws ends here.
       const committed = Effect.flatMap(classified(operation)(Effect.suspend(() => body(session))), (value) =>
@@ -214,13 +172,13 @@ export const makeSqliteDatabase = (
     body: (connection: Connection) => Effect.Effect<A, E>,
     end: (session: Session, value: A) => Effect.Effect<{ readonly keep: boolean; readonly value: B }, StoreError>,
   ) =>
-    held(operation, "usual", (connection) => {
+    held("usual", () => {
       const session: Session = { run: (statement) => run(connection, operation, statement) }
       return Effect.uninterruptibleMask((restore) =>
         Effect.zipRight(
           begin(connection, operation, "begin immediate"),
           Effect.gen(function* () {
-            const value = yield* restore(Effect.suspend(() => body(lent(connection, spelling))))
+            const value = yield* restore(Effect.suspend(() => body(connection)))
             yield* stillThere(connection, operation)
             const ended = yield* classified(operation)(Effect.suspend(() => end(session, value)))
             if (ended.keep) yield* commitLent(connection, operation)
@@ -235,11 +193,11 @@ export const makeSqliteDatabase = (
     })
 
   return {
-    compiler: Statements.makeCompilerSqlite(),
+    compiler: Effect.promise(async () => (await import("@effect/sql/Statement")).makeCompilerSqlite()),
     lend: (operation, _limits, body, end) =>
       Effect.flatten(lines.usual.hold(untilFree(busyTimeoutMs, "usual", lending(operation, body, end)))),
     query: (operation, statement) => {
-      const once = held(operation, "usual", (connection) => run(connection, operation, statement))
+      const once = held("usual", () => run(connection, operation, statement))
       return lines.read.hold(untilFree(busyTimeoutMs, "usual", once))
     },
     snapshot: (operation, body) =>

@@ -2,6 +2,9 @@
 import type { Dialect } from "@cairn/sql"
 import { classify } from "./resultCodes.js"
 
+const placesOf = (columns: ReadonlyArray<unknown>, place: () => string): string =>
+  `(${columns.map(() => place()).join(", ")})`
+
 export const sqliteDialect: Dialect = {
   name: "sqlite",
   // A file has one name space: the prefix keeps the tables apart from the application's.
@@ -13,7 +16,7 @@ export const sqliteDialect: Dialect = {
   numbering: "integer",
   // Without it a column takes any type, and a text in an integer column would come back as it is.
   // Not `without rowid`: a key's page holds few results, and one of 1,200 characters would take a page of its own.
-  tableOptions: "strict",
+  tableOptions: () => "strict",
   viewOptions: "",
   utcDay: (ms) => `date(${ms} / 1000, 'unixepoch')`,
   placeholder: () => "?",
@@ -21,10 +24,8 @@ export const sqliteDialect: Dialect = {
   // SQLite reads its clock once a statement. It gives seconds with a fraction: rounded, because it is a binary one.
   now: "cast(round(unixepoch('now', 'subsec') * 1000) as integer)",
   snapshotName: null,
-  rows: (columns, count, place) => {
-    const row = () => `(${columns.map(() => place()).join(", ")})`
-    return `values ${Array.from({ length: count }, row).join(", ")}`
-  },
+  row: (columns, place) => `values ${placesOf(columns, place)}`,
+  rows: (columns, count, place) => `values ${Array.from({ length: count }, () => placesOf(columns, place)).join(", ")}`,
   rowParams: (_columns, rows) => rows.flat(),
   // Statements cost no round trip here: three texts are enough, and stay prepared.
   batchSizes: [32, 8, 1],

@@ -1,5 +1,4 @@
-/** A client whose connection fails at a chosen statement, as if it had died there. */
-import type { SqliteClient } from "@effect/sql-sqlite-node/SqliteClient"
+/** A connection that fails at a chosen statement, as if it had died there. */
 import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import type { CheckpointDriver } from "@cairn/core"
@@ -9,18 +8,18 @@ class DeadConnection extends Error {
   readonly code = "SQLITE_IOERR"
 }
 
-export interface FaultyClient {
-  readonly client: Pick<SqliteClient, "reserve">
+export interface FaultyConnection {
+  readonly connection: Connection
   /** The statement after so many fails; those after it run again. */
   readonly arm: (statements: number) => void
   /** A driver of which only the next call can fail. */
   readonly disarmedByCalls: (driver: CheckpointDriver) => CheckpointDriver
 }
 
-export const makeFaultyClient = (client: SqliteClient): FaultyClient => {
+export const makeFaultyConnection = (connection: Connection): FaultyConnection => {
   let left: number | null = null
 
-  const faulty = (connection: Connection): Connection => ({
+  const faulty: Connection = {
     ...connection,
     execute: (sql, params, transformRows) =>
       Effect.suspend(() => {
@@ -31,14 +30,14 @@ export const makeFaultyClient = (client: SqliteClient): FaultyClient => {
         if (left !== null) left -= 1
         return connection.execute(sql, params, transformRows)
       }),
-  })
+  }
 
   const disarm = Effect.sync(() => {
     left = null
   })
 
   return {
-    client: { reserve: Effect.map(client.reserve, faulty) },
+    connection: faulty,
     arm: (statements) => {
       left = statements
     },
