@@ -1,5 +1,5 @@
 /** The tarballs, installed by npm into an empty folder, on plain Node: no flag, no condition, no workspace. */
-import { copyFile, cp, mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises"
+import { copyFile, cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
@@ -90,11 +90,9 @@ describe("the SQLite store in a project of its own", () => {
 
   /** The addon that the workspace has built already: compiling it again takes a minute and a half, and tests nothing. */
   const builtAddon = async (): Promise<{ readonly version: string; readonly build: string }> => {
-    const client = createRequire(
-      (await realpath(join(root, "packages/sqlite/node_modules/@effect/sql-sqlite-node"))) + "/",
-    )
-    const manifest = client.resolve("better-sqlite3/package.json")
-    return { version: client(manifest).version, build: join(dirname(manifest), "build/Release") }
+    const sqlite = createRequire(join(root, "packages/sqlite/package.json"))
+    const manifest = sqlite.resolve("better-sqlite3/package.json")
+    return { version: sqlite(manifest).version, build: join(dirname(manifest), "build/Release") }
   }
 
   beforeAll(async () => {

@@ -33,9 +33,9 @@ export const publicPackages = async (): Promise<ReadonlyArray<{ readonly name: s
 
 export const setup = async (project: TestProject): Promise<() => Promise<void>> => {
   const target = await mkdtemp(join(tmpdir(), "cairn-packed-"))
-  // `tsc -b` leaves the build of a source that is gone, and would publish it.
+  // `tsc -b` leaves the declarations of a source that is gone, and would publish them.
   for (const { folder } of await publicPackages()) await rm(join(folder, "dist"), { recursive: true, force: true })
-  await runOk(root, join(root, "node_modules/.bin/tsc"), ["-b"])
+  await runOk(root, "npx", ["-y", "pnpm@10", "build"])
   const packed: Array<Packed> = []
   for (const { name, folder } of await publicPackages()) {
     await runOk(folder, "npx", ["-y", "pnpm@10", "pack", "--pack-destination", target])

@@ -40,11 +40,30 @@ describe.each(packed.map((each) => [each.name, each] as const))("%s", (_, { fold
     expect(files.filter((file) => /\.tsbuildinfo$|\.tgz$|\.(test|tst)\.|node_modules/.test(file))).toEqual([])
   })
 
-  it("holds a build of each source, and no build of a source that is gone", () => {
+  it("holds the declarations of each source, and none of a source that is gone", () => {
     const sources = files.filter((file) => file.startsWith("src/")).map((file) => file.slice(4, -".ts".length))
-    const built = files.filter((file) => /^dist\/.*\.js$/.test(file)).map((file) => file.slice(5, -".js".length))
-    expect([...built].sort()).toEqual([...sources].sort())
-    expect(built).toContain("index")
+    const declared = files.filter((file) => file.endsWith(".d.ts")).map((file) => file.slice(5, -".d.ts".length))
+    expect([...declared].sort()).toEqual([...sources].sort())
+  })
+
+  it("holds one file of code an entry point, and what they share apart", () => {
+    const targets = Object.values<any>(manifest["exports"]).filter((target) => typeof target === "object")
+    const entries = targets.map((target) => normalize(target.default))
+    const built = files.filter((file) => file.endsWith(".js"))
+    expect(entries).toContain("dist/index.js")
+    expect(built.filter((file) => !file.startsWith("dist/shared/")).sort()).toEqual([...entries].sort())
+  })
+
+  it("holds the code of each source once: a class that is there twice is two classes", async () => {
+    const maps = files.filter((file) => file.endsWith(".js.map"))
+    const sources = await Promise.all(
+      maps.map(async (map): Promise<ReadonlyArray<string>> => {
+        const read = JSON.parse(await readFile(join(unpacked, map), "utf8"))
+        return read.sources.map((source: string) => normalize(join(dirname(map), source)))
+      }),
+    )
+    expect(sources.flat().length).toBeGreaterThan(0)
+    expect([...sources.flat()].sort()).toEqual([...new Set(sources.flat())].sort())
   })
 
   it("has maps whose sources are in the tarball", async () => {
