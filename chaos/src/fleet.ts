@@ -8,7 +8,7 @@ import { storeAt } from "./store.js"
 import { expectedOutput, order, runIdOf, type Sent } from "./workflow.js"
 
 /** What a worker process is told. */
-export interface Orders extends Pick<WorkerOptions<any>, "durability" | "local"> {
+export interface Orders extends Pick<WorkerOptions<any>, "durability" | "local" | "maxPendingBytes"> {
   /** A file name, or a `postgres://` address. */
   readonly store: string
   readonly log: string
@@ -27,6 +27,8 @@ export interface FleetOptions extends Omit<Orders, "concurrency"> {
   readonly first?: number
   /** Where workers write down what they did. */
   readonly trace?: string
+  /** Length of two of a run's outputs; 1 unless given. */
+  readonly outputChars?: number
 }
 
 const script = fileURLToPath(new URL("./worker.ts", import.meta.url))
@@ -45,13 +47,14 @@ export class Fleet {
   }
 
   private spawn(): ChildProcess {
-    const { first: _first, runs, trace = "", workers, ...orders } = this.options
+    const { first: _first, outputChars = 1, runs, trace = "", workers, ...orders } = this.options
     // Together they can hold all runs: a run that a dead worker held is taken over at once, not behind a queue.
     const { concurrency = Math.ceil((2 * runs) / workers) } = this.options
     const child = spawn(process.execPath, ["--conditions=@cairn/source", "--import", "tsx", script], {
       env: {
         ...process.env,
         CHAOS_ORDERS: JSON.stringify({ ...orders, concurrency } satisfies Orders),
+        CHAOS_OUTPUT_CHARS: String(outputChars),
         CHAOS_TRACE: trace,
       },
       stdio: ["ignore", "pipe", "pipe"],
@@ -88,6 +91,15 @@ export class Fleet {
     const worker = this.workers[this.pick()]!
     worker.kill("SIGSTOP")
     setTimeout(() => worker.kill("SIGCONT"), ms)
+  }
+
+  /** What each worker holds in memory; none of one that has ended. Linux only. */
+  rssMb(): ReadonlyArray<number> {
+    return this.workers.flatMap(({ exitCode, pid, signalCode }) => {
+      if (exitCode !== null || signalCode !== null) return []
+      const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? []
+      return kilobytes === undefined ? [] : [Math.round(Number(kilobytes) / 1_024)]
+    })
   }
 
   async end(): Promise<void> {
@@ -141,6 +153,18 @@ export class Fleet {
         }
         return yield* Effect.forEach(runIds, (runId) => store.load("default", runId))
       }),
+    )
+  }
+
+  /** How many runs have come to an end. */
+  ended(): Promise<number> {
+    const { runs: limit } = this.options
+    const final = { namespace: "default", statuses: ["completed", "failed", "canceled"] as const, limit }
+    const any = { workflow: null, parentRunId: null, createdFrom: null, createdBefore: null, after: null }
+    return this.within(
+      Effect.flatMap(CheckpointStore, (store) =>
+        Effect.map(Effect.retry(store.listRuns({ ...final, ...any }), { times: 20 }), ({ length }) => length),
+      ),
     )
   }
 

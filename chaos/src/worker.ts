@@ -7,7 +7,7 @@ import { note } from "./trace.js"
 import { order, outsideWorld } from "./workflow.js"
 
 const orders = JSON.parse(process.env["CHAOS_ORDERS"] ?? "") as Orders
-const { concurrency, durability, flushMs = 0, leaseMs, local, log, store: address } = orders
+const { concurrency, durability, flushMs = 0, leaseMs, local, log, maxPendingBytes, store: address } = orders
 
 const faults = Layer.succeed(Faults, {
   reach: (point, { runId, step }) =>
@@ -24,6 +24,7 @@ const live = Worker.layer({
   concurrency,
   ...(durability === undefined ? {} : { durability }),
   ...(local === undefined ? {} : { local }),
+  ...(maxPendingBytes === undefined ? {} : { maxPendingBytes }),
   // A run may be on several workers that are killed before it gets anywhere: that is the storm's fault, not the run's.
   maxRecoveries: 100,
   lease: leaseMs,

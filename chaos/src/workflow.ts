@@ -41,6 +41,15 @@ const counted = (name: string) =>
     }),
   )
 
+/** Length of what `s2` and `s8` give: how much of it a worker holds while its store is away. */
+const outputChars = Number(process.env["CHAOS_OUTPUT_CHARS"] ?? "1")
+
+const lengthy = (name: string) =>
+  Plan.step(name, { effects: [], output: Schema.String }, ({ input }) => {
+    note("ran", runIdOf(input.order), name)
+    return "x".repeat(outputChars)
+  })
+
 const input = Schema.Struct({ order: Schema.Int })
 
 export const order = Plan.make("order", {
@@ -48,13 +57,13 @@ export const order = Plan.make("order", {
   input,
   steps: [
     counted("s1"),
-    counted("s2"),
+    lengthy("s2"),
     counted("s3"),
     Plan.perform("charge", Charge, { payload: ({ input }) => ({ order: input.order }) }),
     counted("s5"),
     counted("s6"),
     Plan.perform("mail", Mail, { payload: ({ input }) => ({ order: input.order }) }),
-    counted("s8"),
+    lengthy("s8"),
     counted("s9"),
     counted("s10"),
   ],

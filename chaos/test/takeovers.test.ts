@@ -1,4 +1,4 @@
-/** Who owns a run, when owners die, stall and leave. */
+/** Who owns a run, when owners die, stall and leave (field cases P001, P007, P009). */
 import { Cairn, CheckpointStore, Workflow, type RunRecord } from "@cairn/core"
 import { Effect, Schema } from "effect"
 import { writeFileSync } from "node:fs"
