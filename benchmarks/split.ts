@@ -1,11 +1,14 @@
 /**
  * What a pure step costs by part: the engine alone, over the memory store, as a sampling profiler sees it.
  *
- * Run it from the root, on built code: `npx tsc -b && node --import tsx benchmarks/split.ts [runs] [steps]`. Runs are started eight
- * at a time; a part is what its own lines take, not what they call. The whole is the process's CPU time.
+ * Run it from the root, on built code: `npx -y pnpm@10 build && node --import tsx benchmarks/split.ts [runs] [steps]`. Runs are
+ * started eight at a time; a part is what its own lines take, not what they call. The whole is the process's CPU time.
  */
 import { Schema } from "effect"
+import { existsSync, readFileSync } from "node:fs"
 import { Session } from "node:inspector/promises"
+import { SourceMap } from "node:module"
+import { fileURLToPath } from "node:url"
 import { Cairn, MemoryStore, Workflow } from "../packages/core/dist/index.js"
 
 const [runs = 400, steps = 100] = process.argv.slice(2).map(Number)
@@ -19,25 +22,50 @@ const flow = (name: string, count: number) => {
 }
 
 const parts: ReadonlyArray<readonly [part: string, files: RegExp]> = [
-  ["deciding what comes next", /runtime\/internal\/(decide|planIndex|frames|records|program|windowStates|paths)\.js/],
-  ["the attempt: function, context", /runtime\/internal\/(attempt|context|lookedAt|places|asynchrony|beginning|window|paid|dataReads|emitting|operationState)\.js/],
-  ["the gate: validate, encode, decode", /runtime\/internal\/gate\.js|core\/dist\/model\/|effect\/.*\/(ParseResult|Schema|SchemaAST)\.js/],
-  ["the commit: what is written", /runtime\/internal\/(session|attemptEnds|leave|joining|completion|course|crew|loop)\.js/],
-  ["the write-behind buffer", /runtime\/WriteBehind\.js/],
-  ["the memory store", /core\/dist\/store\//],
-  ["the rest of the worker", /core\/dist\//],
+  ["deciding what comes next", /runtime\/internal\/(decide|planIndex|frames|records|program|windowStates|paths)\.ts/],
+  ["the attempt: function, context", /runtime\/internal\/(attempt|context|lookedAt|places|asynchrony|beginning|window|paid|dataReads|emitting|operationState)\.ts/],
+  ["the gate: validate, encode, decode", /runtime\/internal\/gate\.ts|core\/src\/model\/|effect\/.*\/(ParseResult|Schema|SchemaAST)\.js/],
+  ["the commit: what is written", /runtime\/internal\/(session|attemptEnds|leave|joining|completion|course|crew|loop)\.ts/],
+  ["the write-behind buffer", /runtime\/WriteBehind\.ts/],
+  ["the memory store", /core\/src\/store\//],
+  ["the rest of the worker", /core\/src\//],
   ["Effect's fibers", /effect\/dist\//],
 ]
 
 interface Node {
   readonly id: number
-  readonly callFrame: { readonly url: string; readonly functionName: string }
+  readonly callFrame: {
+    readonly url: string
+    readonly functionName: string
+    readonly lineNumber: number
+    readonly columnNumber: number
+  }
 }
 
-const partOf = ({ callFrame: { functionName, url } }: Node): string => {
-  if (functionName === "(garbage collector)") return "collecting garbage"
-  if (functionName === "(idle)") return "idle"
-  return parts.find(([, files]) => files.test(url))?.[0] ?? "Node and what is built in"
+const maps = new Map<string, SourceMap | null>()
+
+/** The map beside a file that was built; null for all others. */
+const mapOf = (url: string): SourceMap | null => {
+  let map = maps.get(url)
+  if (map === undefined) {
+    const file = url.startsWith("file:") ? `${fileURLToPath(url)}.map` : ""
+    map = file.includes("/packages/") && existsSync(file) ? new SourceMap(JSON.parse(readFileSync(file, "utf8"))) : null
+    maps.set(url, map)
+  }
+  return map
+}
+
+/** Where a function was written: built code is one file a package. */
+const placeOf = ({ columnNumber, lineNumber, url }: Node["callFrame"]): string => {
+  const entry = mapOf(url)?.findEntry(lineNumber, columnNumber)
+  return entry !== undefined && "originalSource" in entry ? new URL(entry.originalSource, url).href : url
+}
+
+const partOf = ({ callFrame }: Node): string => {
+  if (callFrame.functionName === "(garbage collector)") return "collecting garbage"
+  if (callFrame.functionName === "(idle)") return "idle"
+  const place = placeOf(callFrame)
+  return parts.find(([, files]) => files.test(place))?.[0] ?? "Node and what is built in"
 }
 
 const work = async (count: number) => {

@@ -12,6 +12,8 @@ export interface Place {
 export interface Shape {
   readonly name: string
   readonly steps: number
+  /** Which of the steps are operations: what they do is not to be done twice. None unless given. */
+  readonly operations?: ReadonlyArray<number>
   /** The step's whole work; called on the step's first line. Never settles where the process is to be killed. */
   readonly body: (index: number) => string | Promise<string>
 }

@@ -1,6 +1,6 @@
 import { median } from "./statistics.js"
 
-export const workloadNames = ["w10", "fan", "cold", "resume", "bytes", "w1000"] as const
+export const workloadNames = ["w10", "fan", "operations", "cold", "resume", "bytes", "w1000"] as const
 export type WorkloadName = (typeof workloadNames)[number]
 
 export interface Made {

@@ -1,4 +1,6 @@
-import { Cairn, Plan, MemoryStore, type AnyWorkflow } from "@cairn/core"
+import { Cairn, MemoryStore, OnUnknown, Operation, Plan, type AnyWorkflow } from "@cairn/core"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
@@ -27,14 +29,31 @@ const hasDurability = /readonly durability\?:/.test(
   ),
 )
 
+const Paid = Operation.make("bench.paid", {
+  payload: Schema.Struct({ shape: Schema.String, index: Schema.Int }),
+  success: Schema.String,
+  onUnknown: OnUnknown.retryWithKey({ keyWindow: "1 hour" }),
+  timeout: leaseMs / 2,
+})
+
+const stepOf = (shape: Shape, index: number) =>
+  shape.operations?.includes(index) === true
+    ? Plan.perform(`s${index}`, Paid, { payload: () => ({ shape: shape.name, index }) })
+    : Plan.step(`s${index}`, { effects: [], output: Schema.String }, () => shape.body(index))
+
 const workflowOf = (shape: Shape): AnyWorkflow =>
   Plan.make(shape.name, {
     version: 1,
     input: Schema.Void,
-    steps: Array.from({ length: shape.steps }, (_, index) =>
-      Plan.step(`s${index}`, { effects: [], output: Schema.String }, () => shape.body(index)),
-    ),
+    steps: Array.from({ length: shape.steps }, (_, index) => stepOf(shape, index)),
   })
+
+const handlersOf = (shapes: ReadonlyArray<Shape>) =>
+  shapes.some(({ operations }) => operations !== undefined)
+    ? Paid.toLayer(({ index, shape }) =>
+        Effect.promise(async () => shapes.find(({ name }) => name === shape)!.body(index)),
+      )
+    : Layer.empty
 
 type Store = (place: Place) => Promise<any>
 
@@ -54,6 +73,7 @@ const open =
     const client = await Cairn.open({
       store: await store(place),
       workflows: [...workflows.values()],
+      handlers: handlersOf(shapes),
       ...options,
     } as never)
     return {
