@@ -7,11 +7,14 @@ import { usePlaces } from "./internal/places.js"
 const places = usePlaces()
 
 /** Runs one of the scripts that measure, and reads the lines of figures that it prints. */
-const measured = (script: string, ...args: ReadonlyArray<string>) =>
+const measured = (script: string, ...args: ReadonlyArray<string>) => measuredIn([], script, ...args)
+
+/** The same, by a node that was told something. */
+const measuredIn = (told: ReadonlyArray<string>, script: string, ...args: ReadonlyArray<string>) =>
   new Promise<{ readonly code: number | string; readonly lines: ReadonlyArray<any>; readonly problems: string }>(
     (resolve) => {
       const file = fileURLToPath(new URL(`../src/${script}.ts`, import.meta.url))
-      const node = ["--expose-gc", "--conditions=@cairn/source", "--import", "tsx", file, ...args]
+      const node = [...told, "--expose-gc", "--conditions=@cairn/source", "--import", "tsx", file, ...args]
       execFile(process.execPath, node, (error, output, problems) =>
         resolve({
           code: error === null ? 0 : (error.signal ?? error.code ?? "unknown"),
@@ -41,11 +44,13 @@ describe("a process", () => {
     expect(code).toBe(0)
   })
 
-  it("works through 10,000 items fifty at a time in little memory, and goes on after it was killed half way", async () => {
+  it("works through 10,000 items fifty at a time in a heap of 64 MB, and goes on after it was killed half way", async () => {
     const { address } = places.make("Postgres")
-    const killed = await measured("wideFanOut", address, "10000", "5000")
+    // Without a bound V8 takes what the machine has, and how much that is says nothing of what is held.
+    const narrow = ["--max-old-space-size=64"]
+    const killed = await measuredIn(narrow, "wideFanOut", address, "10000", "5000")
     expect(killed.code, killed.problems).toBe("SIGKILL")
-    const { code, lines, problems } = await measured("wideFanOut", address, "10000")
+    const { code, lines, problems } = await measuredIn(narrow, "wideFanOut", address, "10000")
     expect(code, problems).toBe(0)
     const [{ calls, mostAtOnce, rssMbAtFirst, rssMbAtMost, succeeded }] = lines
     expect(succeeded).toBe(10_000)
@@ -53,8 +58,8 @@ describe("a process", () => {
     // What was durable is not done again; what was on its way is.
     expect(calls).toBeGreaterThanOrEqual(5_000)
     expect(calls).toBeLessThan(6_000)
-    // Half of it is the compiler of TypeScript, which loads the code.
+    // Most of it is the compiler of TypeScript, which loads the code.
     expect(rssMbAtMost).toBeLessThan(300)
-    expect(rssMbAtMost - rssMbAtFirst).toBeLessThan(150)
+    expect(rssMbAtMost - rssMbAtFirst).toBeLessThan(100)
   })
 }, 180_000)

@@ -1,6 +1,6 @@
 /** A proxy before the server that cuts the connection on which a chosen answer passes, before the client hears it. */
 import { Effect } from "effect"
-import { connect, createServer, type AddressInfo, type Socket } from "node:net"
+import { makeProxy } from "./proxy.js"
 
 export interface CuttingProxy {
   /** The url of the same database through the proxy. */
@@ -16,59 +16,26 @@ export interface CuttingProxy {
 }
 
 export const makeCuttingProxy = (url: string) =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.promise(async () => {
-        const target = new URL(url)
-        const sockets = new Set<Socket>()
-        let answer: Buffer | null = null
-        let cuts = 0
-        let swallowing = false
-        let lost = () => undefined as void
-        const server = createServer((client) => {
-          const upstream = connect(Number(target.port), target.hostname)
-          for (const socket of [client, upstream]) {
-            sockets.add(socket)
-            socket.on("error", () => socket.destroy())
-            socket.on("close", () => {
-              sockets.delete(socket)
-              client.destroy()
-              upstream.destroy()
-            })
-          }
-          client.on("data", (chunk: Buffer) => {
-            if (swallowing) lost()
-            else upstream.write(chunk)
-          })
-          upstream.on("data", (chunk: Buffer) => {
-            if (swallowing) return
-            if (answer !== null && chunk.includes(answer)) {
-              answer = null
-              cuts++
-              client.destroy()
-              return
-            }
-            client.write(chunk)
-          })
-        })
-        await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-        const through = new URL(url)
-        through.hostname = "127.0.0.1"
-        through.port = String((server.address() as AddressInfo).port)
-        const proxy: CuttingProxy = {
-          url: through.href,
-          cutAt: (text) => void (answer = Buffer.from(text)),
-          cuts: () => cuts,
-          swallow: (on) => void (swallowing = on),
-          swallowed: () => new Promise((resolve) => (lost = resolve)),
-        }
-        return { proxy, server, sockets }
-      }),
-      ({ server, sockets }) =>
-        Effect.promise(async () => {
-          for (const socket of sockets) socket.destroy()
-          await new Promise((resolve) => server.close(resolve))
-        }),
-    ),
-    ({ proxy }) => proxy,
-  )
+  Effect.suspend(() => {
+    let answer: Buffer | null = null
+    let cuts = 0
+    let swallowing = false
+    let lost = () => undefined as void
+    const proxy = makeProxy(url, ({ end, toClient, toServer }) => ({
+      onClient: (chunk) => (swallowing ? lost() : toServer(chunk)),
+      onServer: (chunk) => {
+        if (swallowing) return
+        if (answer === null || !chunk.includes(answer)) return toClient(chunk)
+        answer = null
+        cuts++
+        end()
+      },
+    }))
+    return Effect.map(proxy, (through): CuttingProxy => ({
+      url: through.url,
+      cutAt: (text) => void (answer = Buffer.from(text)),
+      cuts: () => cuts,
+      swallow: (on) => void (swallowing = on),
+      swallowed: () => new Promise((resolve) => (lost = resolve)),
+    }))
+  })
