@@ -54,6 +54,7 @@ export type Law =
   | "D41"
   | "D42"
   | "D43"
+  | "D44"
 
 /**
  * One case: what a law asks in one situation.
@@ -89,7 +90,9 @@ const undelivered = (harness: Harness, store: OpenStore): ReadonlyArray<Feature>
     unsafeInteger: store.plantUnsafeInteger !== undefined,
     unreadable: store.makeUnreadable !== undefined,
     transactions: store.driver.transact !== undefined && store.ledger !== undefined,
-    wakeUps: store.driver.onWakeUp !== undefined && store.second?.onWakeUp !== undefined,
+    wakeUps: [store.driver, store.second].every(
+      (driver) => driver?.onWakeUp !== undefined && driver.onReached !== undefined,
+    ),
   }
   return harness.features.filter((feature) => !delivered[feature])
 }

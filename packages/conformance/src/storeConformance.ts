@@ -31,6 +31,7 @@ import { pauseCases } from "./cases/pause.js"
 import { reopenCases } from "./cases/reopen.js"
 import { rewindCases } from "./cases/rewind.js"
 import { reviewCases } from "./cases/review.js"
+import { reachedCases } from "./cases/reached.js"
 import { recoveryCases } from "./cases/recovery.js"
 import { scheduleCases } from "./cases/schedule.js"
 import { settledCases } from "./cases/settled.js"
@@ -90,6 +91,7 @@ export const cases: ReadonlyArray<Case> = [
   ...callEndCases,
   ...callSumCases,
   ...outputCases,
+  ...reachedCases,
 ].sort(byLaw)
 
 /** A driver that claims to serve several processes has to be tried from more than one side. */
@@ -102,6 +104,7 @@ const capabilitiesAreTried: Case = {
       const { name, multiProcess, notify, transactions } = driver.capabilities
       assert.ok(name.length > 0, "the driver has no name")
       assert.equal(driver.onWakeUp !== undefined, notify, "`notify` and `onWakeUp` go together (D18)")
+      assert.equal(driver.onReached !== undefined, notify, "`notify` and `onReached` go together (D44)")
       assert.ok(!notify || offersWakeUps, "a driver with `notify` needs a harness that offers `wakeUps`")
       assert.equal(driver.transact !== undefined, transactions, "`transactions` and `transact` go together (D20)")
       assert.ok(

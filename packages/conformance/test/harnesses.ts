@@ -38,6 +38,7 @@ export const aroundAll = (
   recordOutcome: (outcome) => around(driver.recordOutcome(outcome)),
   findEffect: (key) => around(driver.findEffect(key)),
   beat: (workerId, leaseMs) => around(driver.beat(workerId, leaseMs)),
+  loadReached: (workerId) => around(driver.loadReached(workerId)),
   leaseHasEnded: (workerId) => around(driver.leaseHasEnded(workerId)),
   releaseWorker: (workerId) => around(driver.releaseWorker(workerId)),
   unpark: (namespace, runId) => around(driver.unpark(namespace, runId)),
@@ -64,6 +65,7 @@ export const aroundAll = (
   findSpend: (namespace, counters) => around(driver.findSpend(namespace, counters)),
   listCalls: (page) => around(driver.listCalls(page)),
   sumCalls: (query) => around(driver.sumCalls(query)),
+  ...(driver.onReached === undefined ? {} : { onReached: driver.onReached }),
   ...(driver.onWakeUp === undefined ? {} : { onWakeUp: driver.onWakeUp }),
 })
 
@@ -198,22 +200,39 @@ export interface Calls {
     tell: Effect.Effect<void>,
     act: Act,
   ) => Effect.Effect<A, StoreError>
+  /** Stands around a call that may reach a run which a worker holds. `owner` says who that is, by its result. */
+  readonly reaching: <A>(
+    call: Effect.Effect<A, StoreError>,
+    owner: (result: A) => string | null,
+    tell: (workerId: string) => Effect.Effect<void>,
+    act: Act,
+  ) => Effect.Effect<A, StoreError>
   /** What a call tells that dies before it was done. */
   readonly dead: (tell: Effect.Effect<void>) => Effect.Effect<void>
 }
 
 export const toldInTime: Calls = {
   telling: (call, made, tell) => Effect.tap(call, (result) => (made(result) ? tell : Effect.void)),
+  reaching: (call, owner, tell) =>
+    Effect.tap(call, (result) => {
+      const workerId = owner(result)
+      return workerId === null ? Effect.void : tell(workerId)
+    }),
   dead: () => Effect.void,
 }
 
 /** Two connections to one memory that hear each other, on a test clock. A call may die, before or after it was done. */
-export const withWakeUps = ({ dead, telling }: Calls): Harness => ({
+export const withWakeUps = ({ dead, reaching, telling }: Calls): Harness => ({
   open: Effect.map(MemoryDriver.make(), (memory) => {
     const listeners: Array<() => void> = []
     const tell = Effect.sync(() => {
       for (const listener of listeners) listener()
     })
+    const owners: Array<(workerId: string) => void> = []
+    const tellOwner = (workerId: string) =>
+      Effect.sync(() => {
+        for (const owner of owners) owner(workerId)
+      })
     let armed: number | null = null
     const dying = <A>(call: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
       Effect.suspend(() => {
@@ -242,7 +261,9 @@ export const withWakeUps = ({ dead, telling }: Calls): Harness => ({
         })
         const woke = ({ after }: { readonly after: RunRow | null }) =>
           after?.status === "pending" && before?.status !== "pending"
-        return (yield* dying(telling(told, woke, tell, act))).result
+        const reached = ({ after }: { readonly after: RunRow | null }) =>
+          after !== null && before !== null && after.inbox > before.inbox ? before.leaseOwner : null
+        return (yield* dying(reaching(telling(told, woke, tell, act), reached, tellOwner, act))).result
       })
     const driver: CheckpointDriver = {
       ...memory,
@@ -274,10 +295,15 @@ export const withWakeUps = ({ dead, telling }: Calls): Harness => ({
       setPaused: (namespace, runId, paused) =>
         Effect.flatMap(memory.findRun(namespace, runId), (row) =>
           dying(
-            telling(
-              memory.setPaused(namespace, runId, paused),
-              (result) => result === "Done" && !paused && row?.status === "pending",
-              tell,
+            reaching(
+              telling(
+                memory.setPaused(namespace, runId, paused),
+                (result) => result === "Done" && !paused && row?.status === "pending",
+                tell,
+                "setPaused",
+              ),
+              (result) => (result === "Done" && paused ? (row?.leaseOwner ?? null) : null),
+              tellOwner,
               "setPaused",
             ),
           ),
@@ -316,6 +342,7 @@ export const withWakeUps = ({ dead, telling }: Calls): Harness => ({
       },
       claim: (request) => dying(memory.claim(request)),
       onWakeUp: (listener) => void listeners.push(listener),
+      onReached: (listener) => void owners.push(listener),
     }
     return { driver, second: driver, failAfter: (statements) => Effect.sync(() => (armed = statements)) }
   }),

@@ -246,7 +246,7 @@ describe("the mutants", () => {
     const titles = [...mutants, ...wakeUpMutants, ...transactionMutants].map(({ caughtBy }) => caughtBy)
     titles.push(...broken.map(([, caughtBy]) => caughtBy))
     const laws = new Set(titles.map((title) => title.split(":")[0]))
-    expect(laws.size).toBe(43)
+    expect(laws.size).toBe(44)
     expect(mutants.length).toBeGreaterThan(100)
     expect(new Set(mutants.map(({ fault }) => fault)).size).toBe(mutants.length)
   })

@@ -67,6 +67,7 @@ export { codecOf, isSchema, type AnySchema, type Codec, type Gated } from "./mod
 export { diagnosticCodes, type Diagnostic, type DiagnosticCode } from "./model/DiagnosticCode.js"
 export {
   AnswerRefused,
+  ClientClosed,
   CompileError,
   DecisionRefused,
   ForkRefused,
@@ -234,11 +235,5 @@ export { faultPoints, Faults, type FaultPoint, type FaultSite, type FaultsServic
 export { WorkerMetrics, WriteBehindMetrics } from "./runtime/WorkerMetrics.js"
 export { Worker, type WorkerOptions } from "./runtime/Worker.js"
 export type { Durability } from "./dsl/Definition.js"
-export {
-  RunQueue,
-  WriteBehind,
-  type Bufferable,
-  type CommitLog,
-  type Refusal,
-  type WriteBehindOptions,
-} from "./runtime/WriteBehind.js"
+export { RunQueue, type AcceptedCommit, type Refusal } from "./runtime/RunQueue.js"
+export { WriteBehind, type Bufferable, type CommitLog, type WriteBehindOptions } from "./runtime/WriteBehind.js"

@@ -8,32 +8,37 @@ import { wakeChannel } from "./internal/identifiers.js"
 import { bringTables, connect } from "./internal/openDatabase.js"
 import { keepListening } from "./internal/wakeUps.js"
 
-type OnWakeUp = NonNullable<CheckpointDriver["onWakeUp"]>
+type Hearing = Required<Pick<CheckpointDriver, "onWakeUp" | "onReached">>
 
 /** Hears what other processes send; null where it may not. */
 const listen = ({
   listener,
   probeMs,
   schema,
-}: Pick<ReadOptions, "listener" | "probeMs" | "schema">): Effect.Effect<OnWakeUp | null, never, Scope.Scope> =>
+}: Pick<ReadOptions, "listener" | "probeMs" | "schema">): Effect.Effect<Hearing | null, never, Scope.Scope> =>
   Effect.gen(function* () {
     if (listener === null) return null
-    const listeners: Array<() => void> = []
-    yield* keepListening({ client: listener, channel: wakeChannel(schema), probeMs }, () => {
-      for (const listener of listeners) listener()
+    const woken: Array<() => void> = []
+    const reached: Array<(workerId: string) => void> = []
+    yield* keepListening({ client: listener, channel: wakeChannel(schema), probeMs }, (workerId) => {
+      if (workerId === null) for (const listener of woken) listener()
+      else for (const listener of reached) listener(workerId)
     })
-    return (listener) => void listeners.push(listener)
+    return {
+      onWakeUp: (listener) => void woken.push(listener),
+      onReached: (listener) => void reached.push(listener),
+    }
   })
 
-const driverOf = (dialect: Dialect, database: Database, onWakeUp: OnWakeUp | null): CheckpointDriver => {
+const driverOf = (dialect: Dialect, database: Database, hearing: Hearing | null): CheckpointDriver => {
   const driver = SqlDriver.make(dialect, database, {
     name: "postgres",
     transactions: true,
-    notify: onWakeUp !== null,
+    notify: hearing !== null,
     multiProcess: true,
     rowSecurity: false,
   })
-  return onWakeUp === null ? driver : { ...driver, onWakeUp }
+  return { ...driver, ...hearing }
 }
 
 /** The driver over a database that is open; with `listener`, it hears what other processes send. */
@@ -42,7 +47,7 @@ export const driverOver = (
   database: Database,
   options: Pick<ReadOptions, "listener" | "probeMs" | "schema">,
 ): Effect.Effect<CheckpointDriver, never, Scope.Scope> =>
-  Effect.map(listen(options), (onWakeUp) => driverOf(dialect, database, onWakeUp))
+  Effect.map(listen(options), (hearing) => driverOf(dialect, database, hearing))
 
 /**
  * The driver of a Postgres database, for those who build a store of their own or prove its laws. Workflows use
@@ -65,7 +70,7 @@ export const PostgresDriver = {
     Effect.gen(function* () {
       const open = yield* connect(options)
       // Side by side: a connection takes the server a while.
-      const [onWakeUp] = yield* Effect.zip(listen(open.options), bringTables(open), { concurrent: true })
-      return driverOf(open.dialect, open.database, onWakeUp)
+      const [hearing] = yield* Effect.zip(listen(open.options), bringTables(open), { concurrent: true })
+      return driverOf(open.dialect, open.database, hearing)
     }),
 }

@@ -1,5 +1,5 @@
 /** How often a call goes to the server: the price of a call is the network's round trip, and an idle worker pays all day. */
-import { CheckpointStore, fromDriver, Worker, Workflow, type CheckpointDriver } from "@cairn/core"
+import { Cairn, CheckpointStore, fromDriver, Worker, Workflow, type CheckpointDriver } from "@cairn/core"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Schema, TestClock, TestContext } from "effect"
@@ -96,13 +96,19 @@ describe("round trips", () => {
   )
 })
 
-describe("an idle worker", () => {
+describe("a worker", () => {
   const idle = Workflow.make("idle", { version: 1, input: Schema.Null }).compile()
+  const patient = Workflow.make("patient", { version: 1, input: Schema.Null })
+    .step("work", { effects: [], output: Schema.Void }, () => Effect.never)
+    .compile()
 
-  /** A driver that counts its calls: those under way, heartbeats, looks for runs and for schedules. */
-  const watched = (driver: CheckpointDriver) => {
-    const calls = { underWay: 0, beats: 0, looks: 0, schedules: 0 }
-    const counted = <A, E>(kind: "beats" | "looks" | "schedules", call: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  /** A driver that counts its calls: those under way, heartbeats, looks for runs, for schedules and at what has arrived. */
+  const watched = (driver: CheckpointDriver, notify = true) => {
+    const calls = { underWay: 0, beats: 0, looks: 0, schedules: 0, heeded: 0 }
+    const counted = <A, E>(
+      kind: Exclude<keyof typeof calls, "underWay">,
+      call: Effect.Effect<A, E>,
+    ): Effect.Effect<A, E> =>
       Effect.suspend(() => {
         calls.underWay++
         return Effect.ensuring(
@@ -116,9 +122,10 @@ describe("an idle worker", () => {
     const woken: CheckpointDriver = {
       ...driver,
       // What this counts is what the pool carries; the connection that listens is another one.
-      capabilities: { ...driver.capabilities, notify: true },
+      capabilities: { ...driver.capabilities, notify },
       beat: (...args) => counted("beats", driver.beat(...args)),
       claim: (...args) => counted("looks", driver.claim(...args)),
+      loadReached: (...args) => counted("heeded", driver.loadReached(...args)),
       nextSchedules: (...args) => counted("schedules", driver.nextSchedules(...args)),
     }
     return { calls, woken }
@@ -134,7 +141,7 @@ describe("an idle worker", () => {
     })
 
   it.scopedLive(
-    "that is woken sends at most 10 statements a minute over its pool, as the README counts, once it has been idle for two",
+    "that is idle and is woken sends at most 10 statements a minute over its pool, as the README counts, once it has been idle for two",
     () =>
       Effect.gen(function* () {
         const { driver, sent } = yield* open
@@ -167,4 +174,44 @@ describe("an idle worker", () => {
       }),
     60_000,
   )
+
+  for (const [what, notify, least, most] of [
+    ["is told of what arrives never looks", true, 0, 0],
+    ["is told of nothing looks 80 times a minute at most", false, 60, 80],
+  ] as const) {
+    it.scopedLive(
+      `that waits for steps and ${what} at what has arrived, with one statement for all of its runs`,
+      () =>
+        Effect.gen(function* () {
+          const { driver, sent } = yield* open
+          const { calls, woken } = watched(driver, notify)
+          const store = Layer.succeed(CheckpointStore, fromDriver(woken))
+          yield* Effect.gen(function* () {
+            yield* Layer.build(Worker.layer({ workflows: [patient], drain: 0 }).pipe(Layer.provide(store)))
+            yield* Effect.forEach(["a", "b", "c"], (runId) =>
+              Effect.provide(Cairn.start(patient, null, { runId }), store),
+            )
+            const during = (seconds: number) =>
+              Effect.gen(function* () {
+                for (let second = 0; second < seconds; second++) {
+                  yield* TestClock.adjust("1 second")
+                  yield* settled(sent, calls)
+                }
+              })
+            yield* during(10)
+            const [before, from] = [{ ...calls }, sent()]
+            yield* during(60)
+            const [beats, looks] = [calls.beats - before.beats, calls.looks - before.looks]
+            const heeded = calls.heeded - before.heeded
+            expect(beats).toBe(6)
+            // The clock moves on while an answer is under way: then the next look is a little later.
+            expect(heeded).toBeGreaterThanOrEqual(least)
+            expect(heeded).toBeLessThanOrEqual(most)
+            expect(looks).toBeLessThanOrEqual(81)
+            expect(sent() - from).toBe(4 * beats + looks + heeded + calls.schedules - before.schedules)
+          }).pipe(Effect.scoped, Effect.provide(TestContext.TestContext))
+        }),
+      60_000,
+    )
+  }
 })

@@ -128,6 +128,12 @@ export interface Dialect {
    */
   readonly wake: string | null
 
+  /**
+   * An expression that tells a worker, given as an expression of its id, once the transaction is committed, that something has
+   * reached a run that it holds (D44). Default: null, it looks by itself. There where `wake` is.
+   */
+  readonly tellOwner: ((workerId: string) => string) | null
+
   /** A query that gives one row if the migration table exists, none if not. It must not fail, and change nothing. */
   readonly migrationTableExists: string
 

@@ -1,6 +1,7 @@
 /** What a database gives back is checked before it is believed: laws D13 and D14. */
 import { StoreError } from "@cairn/core"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import type { Row } from "./Database.js"
 import type { Column } from "./tables.js"
 
@@ -18,6 +19,20 @@ const integer = (value: unknown): number | null => {
   return Number.isSafeInteger(number) && value !== "" ? (number as number) : null
 }
 
+const readField = (operation: string, { name, nullable, type }: Column, value: unknown): unknown => {
+  if (value === null || value === undefined) {
+    if (!nullable || value === undefined) throw corrupt(operation, name, "holds nothing")
+    return null
+  }
+  if (type === "integer") {
+    const number = integer(value)
+    if (number === null) throw corrupt(operation, name, "holds no integer up to 2^53 - 1")
+    return number
+  }
+  if (typeof value !== "string") throw corrupt(operation, name, "holds no text")
+  return value
+}
+
 /**
  * Checks a row field by field and gives it the fields' types.
  *
@@ -28,21 +43,43 @@ const integer = (value: unknown): number | null => {
  */
 export const readRow = <A>(operation: string, columns: ReadonlyArray<Column>, row: Row): A => {
   const read: Record<string, unknown> = {}
-  for (const { field, name, nullable, type } of columns) {
-    const value = row[field]
-    if (value === null || value === undefined) {
-      if (!nullable || value === undefined) throw corrupt(operation, name, "holds nothing")
-      read[field] = null
-    } else if (type === "integer") {
-      const number = integer(value)
-      if (number === null) throw corrupt(operation, name, "holds no integer up to 2^53 - 1")
-      read[field] = number
-    } else {
-      if (typeof value !== "string") throw corrupt(operation, name, "holds no text")
-      read[field] = value
-    }
-  }
+  for (const column of columns) read[column.field] = readField(operation, column, row[column.field])
   return read as A
+}
+
+const asStoreError = (thrown: unknown): StoreError => {
+  if (thrown instanceof StoreError) return thrown
+  throw thrown
+}
+
+/** Each row by itself, where one that cannot be read must not stop its neighbours (D14). `operation` tells what is read by which row. */
+export const readEach = <A>(
+  operation: (row: Row) => string,
+  columns: ReadonlyArray<Column>,
+  rows: ReadonlyArray<Row>,
+): ReadonlyArray<Either.Either<A, StoreError>> =>
+  rows.map((row) => Either.try({ try: () => readRow<A>(operation(row), columns, row), catch: asStoreError }))
+
+/** What stands for a value that cannot be read: a number as near as one comes. */
+const near = ({ nullable, type }: Column, value: unknown): unknown => {
+  if (nullable && (value === null || type !== "integer")) return null
+  return type === "integer" ? Number(value) || 0 : String(value ?? "")
+}
+
+/** For people to read: all of a row that can be read, and what is wrong with the rest. */
+export const readNear = <A>(
+  operation: string,
+  columns: ReadonlyArray<Column>,
+  row: Row,
+): A & { readonly unreadable?: StoreError } => {
+  const [read] = readEach<A>(() => operation, columns, [row])
+  if (Either.isRight(read!)) return read.right as A & { readonly unreadable?: StoreError }
+  const fields = columns.map((column) => {
+    const value = row[column.field]
+    const field = Either.try({ try: () => readField(operation, column, value), catch: asStoreError })
+    return [column.field, Either.getOrElse(field, () => near(column, value))]
+  })
+  return { ...Object.fromEntries(fields), unreadable: read!.left }
 }
 
 /** A column that exists in a query only. */

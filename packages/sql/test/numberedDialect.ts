@@ -31,6 +31,7 @@ export const numberedDialect: Dialect = {
   commitsAtOnce: true,
   limitLocks: "limit()",
   wake: "wake()",
+  tellOwner: (workerId) => `tell(${workerId})`,
   migrationTableExists: "select 1 from tables where name = 'migration'",
   migrationLock: "select lock(1)",
   beforeTables: ['create schema "store"'],

@@ -29,7 +29,7 @@ export const SqliteDriver = {
    *
    * *Errors.* `Busy` where other processes kept it locked past the deadline; `SchemaVersion` where its tables are of a
    * later version; `Unavailable` where the directory is missing or on a network file system; `Corrupt` where the file is
-   * no database.
+   * no database; `Unknown` where an option is none.
    *
    * *Laws.* D1 to D42.
    */

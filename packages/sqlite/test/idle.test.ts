@@ -1,4 +1,4 @@
-/** What an idle worker asks of its file. */
+/** What an idle worker asks of its file, and one that waits for a step. */
 import { Cairn, CheckpointStore, fromDriver, Worker, Workflow } from "@cairn/core"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { describe, expect, it } from "@effect/vitest"
@@ -90,6 +90,41 @@ describe("an idle worker", () => {
           const handle = yield* Effect.provideService(Cairn.start(idle, null), CheckpointStore, other)
           yield* during(watched.sent, 60)
           expect((yield* handle.poll).status).toBe("completed")
+        }).pipe(Effect.scoped, Effect.provide(TestContext.TestContext))
+      }),
+    60_000,
+  )
+})
+
+describe("a worker that waits for a step", () => {
+  it.scopedLive(
+    "looks at most 80 times a minute at what has arrived, 60 to 80 times for runs, and writes six times",
+    () =>
+      Effect.gen(function* () {
+        const filename = yield* temporaryFile
+        const watched = watching((yield* openDatabase({ filename })).connection)
+        const driver = driverOver(makeSqliteDatabase(watched.connection, { busyTimeoutMs: 1_000 }), filename)
+        const store = Layer.succeed(CheckpointStore, fromDriver(driver))
+        const patient = Workflow.make("patient", { version: 1, input: Schema.Null })
+          .step("work", { effects: [], output: Schema.Void }, () => Effect.never)
+          .compile()
+        yield* Effect.gen(function* () {
+          yield* Layer.build(Worker.layer({ workflows: [patient], drain: 0 }).pipe(Layer.provide(store)))
+          yield* Effect.forEach(["a", "b", "c"], (runId) =>
+            Effect.provide(Cairn.start(patient, null, { runId }), store),
+          )
+          yield* during(watched.sent, 10)
+          const sent = yield* during(watched.sent, 60)
+          const beats = sent.filter((text) => text === "begin immediate").length
+          const looks = sent.filter((text) => text.startsWith("with wanted")).length
+          const heeded = sent.filter((text) => text.includes("inbox > 0")).length
+          // One statement for all runs that it holds.
+          expect(sent).toHaveLength(looks + heeded + beats * 4)
+          expect(beats).toBe(6)
+          expect(heeded).toBeGreaterThanOrEqual(60)
+          expect(heeded).toBeLessThanOrEqual(80)
+          expect(looks).toBeGreaterThanOrEqual(59)
+          expect(looks).toBeLessThanOrEqual(81)
         }).pipe(Effect.scoped, Effect.provide(TestContext.TestContext))
       }),
     60_000,

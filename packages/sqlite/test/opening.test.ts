@@ -57,6 +57,33 @@ describe("opening", () => {
     }),
   )
 
+  // Field case P124: SQLite would open the file that is named up to the NUL.
+  it.scopedLive("refuses a name that is none, and opens nothing", () =>
+    Effect.gen(function* () {
+      const filename = yield* temporaryFile
+      for (const name of [`${filename}\0.sqlite`, "\0", "", undefined, 7]) {
+        const error = yield* failureOf(SqliteDriver.make({ filename: name as string }))
+        expect(error).toMatchObject({ _tag: "StoreError", reason: "Unknown" })
+        expect(error.message).toContain("'filename'")
+      }
+      expect(existsSync(filename)).toBe(false)
+    }),
+  )
+
+  // Field case P102: with a deadline that is none a busy file would be tried for ever.
+  it.scopedLive("refuses a deadline that is none", () =>
+    Effect.gen(function* () {
+      const filename = yield* temporaryFile
+      for (const busyTimeoutMs of [Number.NaN, Number.POSITIVE_INFINITY, -1, 0.5, 2 ** 31, "5", null, Symbol("s")]) {
+        const error = yield* failureOf(SqliteDriver.make({ filename, busyTimeoutMs: busyTimeoutMs as number }))
+        expect(error, String(busyTimeoutMs)).toMatchObject({ _tag: "StoreError", reason: "Unknown" })
+        expect(error.message).toContain("'busyTimeoutMs'")
+      }
+      expect(existsSync(filename)).toBe(false)
+      yield* SqliteDriver.make({ filename, busyTimeoutMs: 0 })
+    }),
+  )
+
   it.scopedLive("refuses a directory that is not there, and creates none", () =>
     Effect.gen(function* () {
       const filename = join(dirname(yield* temporaryFile), "absent", "runs.sqlite")

@@ -75,6 +75,39 @@ const exact: Case = {
     }),
 }
 
+const most = Number.MAX_SAFE_INTEGER
+
+const capped: Case = {
+  law: "D40",
+  title: "D40: a counter never leaves 2^53 - 1: it stays there, as that much or more, and the next calls begin and end",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const { lease } = yield* claimed(bench)
+      const run = runCounter(lease)
+      const counters = unlimited(run, dayCounter)
+      yield* begun(bench, callOf(lease, { counters, end: used(most) }))
+      assert.deepEqual(yield* spendOf(bench, run), { spent: most, reserved: 0, calls: 1, unknown: 0 })
+      const next = yield* begun(bench, callOf(lease, { counters, atMost: 5 }))
+      assert.equal(yield* bench.driver.endCall(endOf(next, used(3))), true)
+      assert.deepEqual(yield* spendOf(bench, run), { spent: most, reserved: 0, calls: 2, unknown: 0 })
+      // Nobody knows any more how much is reserved: what is given back leaves it as it is.
+      const held = yield* begun(bench, callOf(lease, { counters, atMost: most }))
+      const more = yield* begun(bench, callOf(lease, { counters, atMost: 9 }))
+      for (const call of [held, more]) assert.equal(yield* bench.driver.endCall(endOf(call, used(1))), true)
+      for (const counter of counters) {
+        assert.deepEqual(yield* spendOf(bench, counter), { spent: most, reserved: most, calls: 4, unknown: 0 })
+      }
+      const limited = [{ ...run, limit: most }]
+      for (const end of [null, used(7)]) {
+        const refused = yield* bench.driver.beginCall(callOf(lease, { counters: limited, atMost: 2, end }))
+        const stands = { spent: most, reserved: most, waiting: 0 }
+        assert.deepEqual(refused, { _tag: "Refused", counter: run, limit: most, ...stands })
+      }
+      assert.deepEqual(yield* spendOf(bench, run), { spent: most, reserved: most, calls: 4, unknown: 0 })
+    }),
+}
+
 const cutOff: Case = {
   law: "D40",
   title: "D40: a death between two statements leaves a call and its counters as they were, or as they are to be",
@@ -103,4 +136,4 @@ const cutOff: Case = {
     }),
 }
 
-export const callEndCases: ReadonlyArray<Case> = [ends, exact, cutOff]
+export const callEndCases: ReadonlyArray<Case> = [ends, exact, capped, cutOff]

@@ -7,6 +7,7 @@ import {
   abandoned,
   claim,
   claimed,
+  claimedBriefly,
   commitOf,
   committed,
   create,
@@ -147,6 +148,36 @@ const summed: Case = {
     }),
 }
 
+const capped: Case = {
+  law: "D41",
+  title:
+    "D41: a sum never leaves 2^53 - 1: it is that much or more, of money, of tokens, of what is reserved and saved",
+  needs: [],
+  run: (bench) =>
+    Effect.gen(function* () {
+      const most = Number.MAX_SAFE_INTEGER
+      const { lease, row } = yield* abandoned(bench)
+      const tokens = { inputTokens: most, outputTokens: most, cachedInputTokens: most }
+      for (const path of ["a", "b"]) {
+        yield* begun(bench, callOf(lease, { path, step: path, end: used(most, tokens) }))
+        yield* begun(bench, callOf(lease, { path, step: path, atMost: most }))
+      }
+      yield* committed(bench, commitOf(lease, 0, { steps: [step("a", 1), step("b", 1)] }))
+      // Two crashes: what was kept would have been paid for three times.
+      const { until } = yield* claimedBriefly(bench, [row.runId])
+      yield* bench.waitUntil(until + 5)
+      yield* claim(bench, yield* liveWorker(bench), { runIds: [row.runId] })
+      const [sum] = yield* sumsOf(bench, "model")
+      const all = { ...tokens, microDollars: most, reserved: most, saved: most }
+      assert.deepEqual(sum, { key: "gpt-4o", workflow: null, calls: 4, open: 0, unknown: 2, ...all })
+      const kept = (yield* listed(bench, lease)).filter(({ microDollars }) => microDollars !== null)
+      assert.deepEqual(
+        kept.map(({ saved }) => saved),
+        [most, most],
+      )
+    }),
+}
+
 const queryOf = (namespace: string): CallsQuery => ({
   namespace,
   by: "model",
@@ -191,4 +222,4 @@ const pages: Case = {
     }),
 }
 
-export const callSumCases: ReadonlyArray<Case> = [outcomes, summed, pages]
+export const callSumCases: ReadonlyArray<Case> = [outcomes, summed, capped, pages]

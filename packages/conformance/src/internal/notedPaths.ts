@@ -42,6 +42,7 @@ export const notingPaths = (driver: CheckpointDriver, paths: Set<string>): Check
   recordOutcome: (outcome) => driver.recordOutcome(outcome),
   findEffect: (key) => driver.findEffect(key),
   beat: (workerId, leaseMs) => driver.beat(workerId, leaseMs),
+  loadReached: (workerId) => driver.loadReached(workerId),
   leaseHasEnded: (workerId) => driver.leaseHasEnded(workerId),
   releaseWorker: (workerId) => driver.releaseWorker(workerId),
   unpark: (namespace, runId) => driver.unpark(namespace, runId),
@@ -78,5 +79,8 @@ export const notingPaths = (driver: CheckpointDriver, paths: Set<string>): Check
   listCalls: (page) => driver.listCalls(page),
   sumCalls: (query) => driver.sumCalls(query),
   ...transacting(driver.transact, paths),
+  ...(driver.onReached === undefined
+    ? {}
+    : { onReached: (listener: (workerId: string) => void) => driver.onReached?.(listener) }),
   ...(driver.onWakeUp === undefined ? {} : { onWakeUp: (listener: () => void) => driver.onWakeUp?.(listener) }),
 })

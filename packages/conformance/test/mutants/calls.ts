@@ -10,6 +10,8 @@ const raced = "D39: of twenty calls"
 const waits = "D39: a refusal tells"
 const ends = "D40: the end of a call"
 const exact = "D40: sums are exact"
+const cappedCounter = "D40: a counter never leaves"
+const cappedSum = "D41: a sum never leaves"
 const outcomes = "D41: each call says"
 const summed = "D41: calls are summed"
 const outputs = "D43: outputs of rejected"
@@ -124,6 +126,22 @@ export const callMutants: ReadonlyArray<Mutant> = [
         ...call,
         end: { ...call.end, microDollars: Math.fround(call.end.microDollars ?? 0) },
       }),
+  })),
+  mutant("a counter goes on beyond what a number holds", cappedCounter, (driver) => ({
+    findSpend: (namespace, counters) =>
+      Effect.map(driver.findSpend(namespace, counters), (rows) =>
+        rows.map((row) => ({ ...row, spent: row.spent === Number.MAX_SAFE_INTEGER ? 2 ** 53 : row.spent })),
+      ),
+  })),
+  mutant("what is given back of a counter that was full reads as exact", cappedCounter, (driver) => ({
+    findSpend: (namespace, counters) =>
+      Effect.map(driver.findSpend(namespace, counters), (rows) =>
+        rows.map((row) => ({ ...row, reserved: row.reserved === Number.MAX_SAFE_INTEGER ? 0 : row.reserved })),
+      ),
+  })),
+  mutant("a sum goes on beyond what a number holds", cappedSum, (driver) => ({
+    sumCalls: (query) =>
+      Effect.map(driver.sumCalls(query), (rows) => rows.map((row) => ({ ...row, reserved: row.reserved + 1 }))),
   })),
   mutant("a call that nobody is left to end is under way for ever", outcomes, (driver) => ({
     listCalls: (page) =>

@@ -21,6 +21,16 @@ const clock: ReadonlyArray<Mutant> = [
       leaseHasEnded: (workerId) => Effect.succeed(!untils.has(workerId)),
     })),
   ),
+  mutant("a worker is told of runs that nothing has reached", "D44: a worker is told", (driver) => ({
+    loadReached: (workerId) => Effect.map(driver.beat(workerId, 600_000), ({ leases }) => leases),
+  })),
+  mutant("a worker is told of no run whose inbox is 1", "D44: a worker is told", (driver) => ({
+    loadReached: (workerId) =>
+      Effect.map(driver.loadReached(workerId), (leases) => leases.filter(({ inbox }) => inbox > 1)),
+  })),
+  mutant("to look at what has reached its runs is a heartbeat", "D44: what a worker is told", (driver) => ({
+    loadReached: (workerId) => Effect.zipRight(driver.beat(workerId, 600_000), driver.loadReached(workerId)),
+  })),
   mutant("a worker that was released has a lease", "D8: a worker's lease has ended", (driver) => {
     const beaten = new Set<string>()
     return {

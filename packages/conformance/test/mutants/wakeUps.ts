@@ -1,4 +1,4 @@
-/** One fault each in who hears of what became claimable (D18). */
+/** One fault each in who hears of what became claimable (D18), and of what has reached a run that is held (D44). */
 import { Effect } from "effect"
 import { toldInTime, type Calls } from "../harnesses.js"
 
@@ -21,6 +21,14 @@ const early = (of: string): Calls => ({
         Effect.zipRight(tell, Effect.zipRight(Effect.sleep(50), call))
       : toldInTime.telling(call, made, tell, act),
 })
+
+const unheard = (of: string): Calls => ({
+  ...toldInTime,
+  reaching: (call, owner, tell, act) => (act === of ? call : toldInTime.reaching(call, owner, tell, act)),
+})
+
+const reached = "D44: what reaches a run that a worker holds"
+const unreached = "D44: nobody is told"
 
 const created = "D18: a run that one connection creates"
 const unparked = "D18: a parked run that one connection unparks"
@@ -91,6 +99,38 @@ export const wakeUpMutants: ReadonlyArray<WakeUpMutant> = [
     fault: "a release of nothing that was running is told",
     caughtBy: nothing,
     calls: { ...toldInTime, telling: (call, _, tell, act) => toldInTime.telling(call, () => true, tell, act) },
+  },
+  { fault: "a signal to a held run is told to nobody", caughtBy: reached, calls: unheard("send") },
+  { fault: "a decision of a held run is told to nobody", caughtBy: reached, calls: unheard("decideWait") },
+  { fault: "a pause is told to nobody", caughtBy: reached, calls: unheard("setPaused") },
+  { fault: "the cancel of a held run is told to nobody", caughtBy: reached, calls: unheard("requestCancel") },
+  { fault: "the end of a child is not told to its parent's owner", caughtBy: reached, calls: unheard("commit") },
+  {
+    fault: "what reaches a held run is told to somebody else",
+    caughtBy: reached,
+    calls: {
+      ...toldInTime,
+      reaching: (call, owner, tell, act) =>
+        toldInTime.reaching(call, owner, (workerId) => tell(`not ${workerId}`), act),
+    },
+  },
+  {
+    fault: "what reaches a held run is told twice",
+    caughtBy: unreached,
+    calls: {
+      ...toldInTime,
+      reaching: (call, owner, tell, act) =>
+        toldInTime.reaching(call, owner, (workerId) => Effect.zipRight(tell(workerId), tell(workerId)), act),
+    },
+  },
+  {
+    fault: "what reaches a run that nobody holds is told to somebody",
+    caughtBy: unreached,
+    calls: {
+      ...toldInTime,
+      reaching: (call, owner, tell, act) =>
+        toldInTime.reaching(call, (result) => owner(result) ?? "somebody", tell, act),
+    },
   },
   { fault: "a call that fails is told", caughtBy: dies, calls: { ...toldInTime, dead: (tell) => tell } },
 ]

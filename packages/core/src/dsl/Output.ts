@@ -1,4 +1,5 @@
 /** Outputs whose shape is not known to the compiler: a model's answer, a parsed text. The gate decodes them. */
+import { isMarked } from "../model/internal/untrusted.js"
 
 /** Both survive two copies of the package. */
 const TypeId: unique symbol = Symbol.for("@cairn/core/Output/Unvalidated") as never
@@ -53,8 +54,6 @@ export interface UnparsedText {
 
 const unparsedText = (text: string, problem: string): UnparsedText => ({ [UnparsedTypeId]: true, text, problem })
 
-export const isUnparsedText = (value: unknown): value is UnparsedText =>
-  typeof value === "object" && value !== null && UnparsedTypeId in value
+export const isUnparsedText = (value: unknown): value is UnparsedText => isMarked(value, UnparsedTypeId)
 
-export const isUnvalidated = (value: unknown): value is Unvalidated =>
-  typeof value === "object" && value !== null && TypeId in value
+export const isUnvalidated = (value: unknown): value is Unvalidated => isMarked(value, TypeId)

@@ -17,8 +17,10 @@ import { InvalidValue } from "./Errors.js"
 import { encodedProblem } from "./internal/encodedSide.js"
 import { standardJsonSchema } from "./internal/standardJsonSchema.js"
 import { thrownText } from "./internal/thrownText.js"
+import { tooLarge } from "./internal/tooLarge.js"
 import { guarded, parse } from "./internal/guarded.js"
-import { findHazard, renderField, toJsonText, type JsonProblem } from "./internal/json.js"
+import { findLoss, lookAt, renderField, toJsonText, type JsonProblem, type Look } from "./internal/json.js"
+import { isMarked } from "./internal/untrusted.js"
 
 /**
  * What Cairn takes wherever it asks for a schema.
@@ -80,7 +82,7 @@ export interface Gated<out A> {
 export interface GateOptions {
   /** Reads like `output of step 'extract'`; it opens the error's message. */
   readonly place: string
-  /** Longest text that may be stored, in UTF-16 units. */
+  /** Longest text that may be stored, in UTF-16 units: 64 Mi unless given. */
   readonly maxLength?: number
 }
 
@@ -103,29 +105,28 @@ export interface Codec<out A> {
   readonly problem: () => string | null
 }
 
+/** Longest JSON text of a value, in UTF-16 units, where nobody says another one: a store that takes it has to carry it as well. */
+export const usualMaxLength = 64 * 1024 * 1024
+
 const fromProblem = (place: string, problem: JsonProblem): InvalidValue => new InvalidValue({ place, ...problem })
 
 const write = (encoded: unknown, options: GateOptions): Either.Either<string | null, InvalidValue> => {
   const written = toJsonText(encoded)
   if (!("text" in written)) return Either.left(fromProblem(options.place, written))
   const length = written.text?.length ?? 0
-  return options.maxLength !== undefined && length > options.maxLength
-    ? Either.left(
-        new InvalidValue({
-          place: options.place,
-          field: "",
-          reason: "TooLarge",
-          problem: `it takes ${length} characters as JSON and at most ${options.maxLength} are allowed; store it elsewhere and hand on a reference`,
-        }),
-      )
-    : Either.right(written.text)
+  const { maxLength = usualMaxLength } = options
+  return length > maxLength ? Either.left(tooLarge(options.place, length, maxLength)) : Either.right(written.text)
 }
 
 const mismatch =
   (place: string) =>
   (error: ParseResult.ParseError): InvalidValue => {
     const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
-    const first = issues[0]
+    // Of the members of a union, the one that came furthest is what was meant.
+    const first = issues.reduce<(typeof issues)[number] | undefined>(
+      (deepest, issue) => (deepest === undefined || issue.path.length > deepest.path.length ? issue : deepest),
+      undefined,
+    )
     const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : ""
     const problem = `${first?.message ?? error.message}${more}`
     return new InvalidValue({ place, field: renderField(first?.path ?? []), reason: "SchemaMismatch", problem })
@@ -139,7 +140,7 @@ export const flowMarker: unique symbol = Symbol.for("@cairn/core/Flow") as never
  * steps see what the type says, and an answer that is no JSON cannot fail a step that asked for none.
  */
 const keepNothing: Codec<any>["gate"] = (given, { place }) => {
-  const nested = typeof given === "object" && given !== null && flowMarker in given
+  const nested = isMarked(given, flowMarker)
   const problem = "a workflow under construction was returned, and steps do not nest; add its steps with .step or .use"
   return nested
     ? Effect.fail(new InvalidValue({ place, field: "", reason: "SchemaMismatch", problem }))
@@ -171,10 +172,12 @@ const effectCodec = <A, I>(schema: Schema.Schema<A, I, never>): Codec<A> => {
 
   const gate = (given: unknown, options: GateOptions): Either.Either<Gated<A>, InvalidValue> =>
     guarded(options.place, () => {
-      const hazard = findHazard(given)
-      if (hazard !== null) return Either.left(fromProblem(options.place, hazard))
+      const { foreign, problem } = lookAt(given)
+      if (problem !== null) return Either.left(fromProblem(options.place, problem))
       const encoded = encodeUnknown(given)
       if (Either.isLeft(encoded)) return Either.left(mismatch(options.place)(encoded.left))
+      const loss = foreign.length === 0 ? null : findLoss(foreign, encoded.right)
+      if (loss !== null) return Either.left(fromProblem(options.place, loss))
       const text = write(encoded.right, options)
       if (Either.isLeft(text)) return Either.left(text.left)
       const value = decoded(text.right, options.place)
@@ -186,9 +189,12 @@ const effectCodec = <A, I>(schema: Schema.Schema<A, I, never>): Codec<A> => {
     gateUnvalidated: (raw, options) =>
       Either.flatMap(
         guarded(options.place, () => {
-          const hazard = findHazard(raw)
-          if (hazard !== null) return Either.left(fromProblem(options.place, hazard))
-          return Either.mapLeft(decodeUnknown(raw), mismatch(options.place))
+          const { foreign, problem } = lookAt(raw)
+          if (problem !== null) return Either.left(fromProblem(options.place, problem))
+          const value = decodeUnknown(raw)
+          if (Either.isLeft(value)) return Either.left(mismatch(options.place)(value.left))
+          const loss = findLoss(foreign, value.right)
+          return loss === null ? Either.right(value.right) : Either.left(fromProblem(options.place, loss))
         }),
         (value) => gate(value, options),
       ),
@@ -222,18 +228,26 @@ const standardCodec = <A>(schema: StandardSchemaV1<unknown, A>): Codec<A> => {
 
   const decode: Codec<A>["decode"] = (text, place) => parse(text, place) as Either.Either<A, InvalidValue>
 
-  const finish = (result: StandardSchemaV1.Result<A>, options: GateOptions): Either.Either<Gated<A>, InvalidValue> =>
-    result.issues !== undefined
-      ? Either.left(issueOf(options.place, result.issues))
-      : write(result.value, options).pipe(
-          Either.flatMap((text) => Either.map(decode(text, options.place), (value) => ({ value, text }))),
-        )
+  const finish = (
+    result: StandardSchemaV1.Result<A>,
+    { foreign }: Look,
+    options: GateOptions,
+  ): Either.Either<Gated<A>, InvalidValue> => {
+    if (result.issues !== undefined) return Either.left(issueOf(options.place, result.issues))
+    const loss = findLoss(foreign, result.value)
+    if (loss !== null) return Either.left(fromProblem(options.place, loss))
+    return write(result.value, options).pipe(
+      Either.flatMap((text) => Either.map(decode(text, options.place), (value) => ({ value, text }))),
+    )
+  }
 
   const gate: Codec<A>["gate"] = (given, options) => {
-    const started = guarded<StandardSchemaV1.Result<A> | PromiseLike<StandardSchemaV1.Result<A>>>(options.place, () => {
-      const hazard = findHazard(given)
-      return hazard !== null ? Either.left(fromProblem(options.place, hazard)) : Either.right(standard.validate(given))
-    })
+    const look = lookAt(given)
+    const started = guarded<StandardSchemaV1.Result<A> | PromiseLike<StandardSchemaV1.Result<A>>>(options.place, () =>
+      look.problem !== null
+        ? Either.left(fromProblem(options.place, look.problem))
+        : Either.right(standard.validate(given)),
+    )
     return Either.flatMap(started, (result) =>
       isPromise(result)
         ? (Effect.tryPromise(() => Promise.resolve(result)).pipe(
@@ -241,9 +255,9 @@ const standardCodec = <A>(schema: StandardSchemaV1<unknown, A>): Codec<A> => {
               const problem = `its schema's promise was rejected: ${thrownText(error.error)}`
               return new InvalidValue({ place: options.place, field: "", reason: "SchemaMismatch", problem })
             }),
-            Effect.flatMap((settled) => guarded(options.place, () => finish(settled, options))),
+            Effect.flatMap((settled) => guarded(options.place, () => finish(settled, look, options))),
           ) as never)
-        : guarded(options.place, () => finish(result, options)),
+        : guarded(options.place, () => finish(result, look, options)),
     )
   }
 

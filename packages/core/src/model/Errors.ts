@@ -135,6 +135,21 @@ export class LeaseLost extends Data.TaggedError("LeaseLost")<{
 }
 
 /**
+ * A client that was closed, by its own `close()`, was asked for something, or was still to answer.
+ *
+ * *Errors.* Not retryable here: open another client with `Cairn.open`. The runs are in the store, and go on at the next worker.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class ClientClosed extends Data.TaggedError("ClientClosed") {
+  readonly isRetryable = false
+  override get message() {
+    return "This client is closed. Open another one with Cairn.open; the runs are in the store, and go on at the next worker."
+  }
+}
+
+/**
  * A run id that is in use for something else (law X9).
  *
  * *Errors.* `WorkflowDiffers`, `InputDiffers`: choose another run id, or start with what the first start gave. The
@@ -238,15 +253,26 @@ export type ParkReason =
   | "OutcomeUnknown"
   /** The code would now perform another operation or payload than was recorded. */
   | "IntentMismatch"
-  /** The code cannot interpret what an earlier version committed. */
+  /**
+   * This code cannot go on with what the run has: a stored value that it cannot read, or, after a deploy, something that was committed or
+   * begun and has no place in its plan, or would come after what has not happened. Nothing was done.
+   */
   | "IncompatibleCheckpoint"
   /**
    * An output kept failing its schema and the step says `onInvalid: { then: "review" }`; or an operation was performed
    * and its answer does not fit its schema. The raw value stands in the attempt's record.
    */
   | "OutputInvalid"
-  /** The store refuses for good what a step would commit (a limit of the database, a trigger): its next attempt would end the same. */
+  /**
+   * The store refuses for good what a step would commit (a limit of the database, a trigger), or cannot read the account that its paid
+   * call is to be counted in: its next attempt would end the same.
+   */
   | "CommitRefused"
+  /**
+   * Neither a step nor the store has failed: the run itself was broken, by a fault of Cairn or of the engine under it. It would be again
+   * and again; what its steps have committed is kept.
+   */
+  | "Defect"
   /** The run brought its worker down again and again, without progress (law X12). */
   | "TooManyRecoveries"
   /** The run fails, and an operation that takes an earlier one back failed as well. */

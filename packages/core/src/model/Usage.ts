@@ -7,7 +7,8 @@ import { InvalidValue } from "./Errors.js"
  * *Shape.* Tokens are whole numbers. `inputTokens` includes those that came from the provider's cache; `cachedInputTokens` says
  * how many these were, and `cacheWriteTokens` how many were written to it, where that has a price of its own (it is reckoned with, and
  * not kept). `outputTokens` includes what a model has thought. `microDollars`: what the provider itself says the call
- * has cost; left out, it follows from the model's price. What is left out, negative or no whole number is unknown, never 0.
+ * has cost; left out, it follows from the model's price. What is left out, negative, no whole number, or more than 10^12 (a million
+ * dollars) of one call is unknown, never 0.
  *
  * @category models
  * @since 0.1.0
@@ -96,8 +97,11 @@ export const dollars = (amount: number): number => {
   throw new InvalidValue({ place: "an amount", field: "", reason: "SchemaMismatch", problem })
 }
 
+/** Most that is believed of one call, in tokens or micro-dollars: beyond it a provider has told nonsense, and no sum survives that. */
+const mostOfCall = 1e12
+
 const count = (value: unknown): number | null =>
-  typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= mostOfCall ? value : null
 
 const dated = /-(?:\d{4}-\d{2}-\d{2}|\d{8})$/
 

@@ -13,6 +13,7 @@ import { isUnparsedText, isUnvalidated } from "../dsl/Output.js"
 import { AnswerRefused, InvalidValue, RunConflict, type ErrorDetails, type ParkReason } from "../model/Errors.js"
 import { checkId, defaultNamespace, fingerprint } from "../model/Ids.js"
 import { canonicalText } from "../model/internal/json.js"
+import { storableText } from "../model/internal/storableText.js"
 import type { Plan } from "../model/Plan.js"
 import type { AttemptRecord, EffectRecord, RunRecord } from "../model/Records.js"
 import { CheckpointStore, type CheckpointStoreService } from "../store/CheckpointStore.js"
@@ -316,12 +317,12 @@ export const accept = (workflow: AnyWorkflow, of: AnswerOptions, { by, output }:
       const problem = `step '${step}' waits for another reason than an output that its schema has refused (${reason})`
       return yield* refusal(run, "NothingUnknown", problem)
     }
-    if (typeof by !== "string" || by === "") {
+    if (typeof by !== "string" || by.trim() === "") {
       const problem = "say who accepts it"
       return yield* new InvalidValue({ place: "accepted output", field: ".by", reason: "SchemaMismatch", problem })
     }
     const { text } = yield* gatedOutput(node, step, output)
-    const payload = `{"by":${JSON.stringify(by)}${text === null ? "" : `,"output":${text}`}}`
+    const payload = `{"by":${JSON.stringify(storableText(by))}${text === null ? "" : `,"output":${text}`}}`
     // Kept first, and taken by whoever goes on with the run: nothing is lost if this process dies in between.
     const sent = yield* store.send({
       namespace,

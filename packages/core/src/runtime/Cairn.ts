@@ -89,7 +89,7 @@ export const Cairn = {
    * waits as well, unless the run is at work.
    *
    * *Shape.* True: it is paused. False: it has ended already, or is to be canceled: a cancel ends a pause. Its worker lets go at its next turn; one in another process learns of
-   * it by its next heartbeat.
+   * it at once where the store tells it, otherwise within its `pollInterval`.
    *
    * *Errors.* `RunNotFound`. `InvalidId`. `StoreError`.
    *

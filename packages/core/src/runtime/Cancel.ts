@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import { RunNotFound } from "../model/Errors.js"
 import { checkId, defaultNamespace } from "../model/Ids.js"
+import { storableText } from "../model/internal/storableText.js"
 import { CheckpointStore } from "../store/CheckpointStore.js"
 
 /**
@@ -19,8 +20,7 @@ export interface CancelOptions {
 }
 
 /** A reason is for people: what no database holds as text is not worth an error. */
-const readable = (reason: string | undefined): string | null =>
-  reason === undefined ? null : reason.replaceAll("\0", "\ufffd")
+const readable = (reason: string | undefined): string | null => (reason === undefined ? null : storableText(reason))
 
 export const cancel = (options: CancelOptions) =>
   Effect.gen(function* () {

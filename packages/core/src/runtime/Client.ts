@@ -4,11 +4,10 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as FiberId from "effect/FiberId"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import type { AnyWorkflow, givenOfWorkflow, needsOfWorkflow, outputOfWorkflow } from "../builder/Workflow.js"
-import { StoreError, type CompileError, type InvalidId } from "../model/Errors.js"
+import { ClientClosed, StoreError, type CompileError, type InvalidId } from "../model/Errors.js"
 import type { StoreWithTransactions } from "../model/StoreWithTransactions.js"
 import { CheckpointStore } from "../store/CheckpointStore.js"
 import {
@@ -33,6 +32,7 @@ import {
   type RunSpend,
 } from "./Costs.js"
 import type { EventsOptions, RunEvent } from "./Events.js"
+import { inContextOfBuilder } from "./internal/asyncContext.js"
 import { iterable, releasing, type Fork } from "./internal/pulling.js"
 import { pause, resume, type ForkOptions, type RunOptions } from "./Lifecycle.js"
 import { list, reviews, type ListOptions, type OpenReview, type ReviewsOptions, type RunSummary } from "./Listings.js"
@@ -152,7 +152,7 @@ export interface CairnClient {
   }>
   /** What a run has spent, with all of its children. */
   readonly spend: (options: RunOptions) => Promise<RunSpend>
-  /** Stops the worker (it drains), then closes the store. What still waits for a result is rejected. */
+  /** Stops the worker (it drains), then closes the store. What still waits, and every later call, rejects with `ClientClosed`. */
   readonly close: () => Promise<void>
 }
 
@@ -192,23 +192,29 @@ export const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(
     Layer.provide(handlers ?? Layer.empty),
     Layer.provideMerge(store),
   ) as Layer.Layer<Worker | CheckpointStore, CompileError | InvalidId | StoreError>
-  const runtime = ManagedRuntime.make(layer)
+  // The store may take turns of the event loop to open: the worker's context is the caller's all the same.
+  const runtime = ManagedRuntime.make(inContextOfBuilder(layer))
   // The failure itself is thrown, not a wrapper of it: callers tell errors apart by their tags.
   // What still waits when the client closes would poll a store that is gone, and keep the process alive.
   const waiting = new Set<Fiber.RuntimeFiber<any, any>>()
+  let isClosed = false
   const fork: Fork<Worker | CheckpointStore> = (effect) => {
+    // The runtime would say so with a text, which is no error.
+    if (isClosed) return Effect.runFork(Effect.fail(new ClientClosed()))
     const fiber = runtime.runFork(effect)
     waiting.add(fiber)
     fiber.addObserver(() => waiting.delete(fiber))
     return fiber
   }
+  const thrown = (cause: Cause.Cause<unknown>): unknown =>
+    isClosed && Cause.isInterruptedOnly(cause) ? new ClientClosed() : Cause.squash(cause)
   const settled = <A>(
     exit: Exit.Exit<A, unknown>,
     resolve: (value: A) => void,
     reject: (error: unknown) => void,
   ): void => {
     if (Exit.isSuccess(exit)) resolve(exit.value)
-    else reject(Cause.squash(exit.cause))
+    else reject(thrown(exit.cause))
   }
   // Without a second fiber that awaits the first: a thousand callers may wait at once.
   const run = <A, E>(effect: Effect.Effect<A, E, Worker | CheckpointStore>): Promise<A> =>
@@ -216,20 +222,18 @@ export const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(
       fork(effect).addObserver((exit) => settled(exit, resolve, reject))
     })
   // Nor with a fiber that waits for a result.
-  let isClosed = false
-  const interrupted = () => Cause.squash(Cause.interrupt(FiberId.none))
   const listening = new Map<() => void, (error: unknown) => void>()
   const resultOf = <W extends AnyWorkflow>(handle: Handle<W>): Promise<outputOfWorkflow<W>> =>
     new Promise((resolve, reject) => {
-      if (isClosed) return reject(interrupted())
+      if (isClosed) return reject(new ClientClosed())
       const leave = handle.hearEnd((exit) => {
         listening.delete(leave)
         settled(exit, resolve, reject)
       })
       listening.set(leave, reject)
     })
-  const eventsOf: CairnClient["events"] = (workflow, of) => iterable(() => attachedPull(workflow, of), fork)
-  const liveOf: CairnClient["live"] = (workflow, of) => releasing(attachedLive(workflow, of), fork)
+  const eventsOf: CairnClient["events"] = (workflow, of) => iterable(() => attachedPull(workflow, of), fork, thrown)
+  const liveOf: CairnClient["live"] = (workflow, of) => releasing(attachedLive(workflow, of), fork, thrown)
   const promised = <W extends AnyWorkflow>(workflow: W, handle: RunHandle<W>): PromiseRunHandle<W> => ({
     namespace: handle.namespace,
     runId: handle.runId,
@@ -274,7 +278,7 @@ export const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(
       isClosed = true
       for (const [leave, reject] of listening) {
         leave()
-        reject(interrupted())
+        reject(new ClientClosed())
       }
       await Effect.runPromise(Fiber.interruptAll(waiting))
       await runtime.dispose()

@@ -33,7 +33,7 @@ export interface CostOptions {
  * *Shape.* `key`: the model, workflow, step, run, day (`2026-11-30`) or outcome; `workflow`: that of a step or run, null for the
  * others. `microDollars`: of the calls whose cost is known; `unknown`: how many others there are, no longer under way, and `open`
  * how many are; `reserved`: the most that all of these may cost, as far as they say. `saved`: what the calls that were kept would
- * have cost again, had each interruption of their runs (a crash, a stop) begun them anew.
+ * have cost again, had each interruption of their runs (a crash, a stop) begun them anew. A sum of 2^53 - 1 is that much or more.
  *
  * By `outcome`: `kept` was of use; `rejected` and `failed` attempts were paid for nothing, and so were those that were `lost` to a
  * crash, a stop or a cancel; `open` is under way.
@@ -79,7 +79,7 @@ export interface PaidCallSummary {
 
 /**
  * What a run has spent with all of its children, in micro-dollars. `reserved`: for calls whose cost is not known, the most they may
- * have cost, as far as they said. `calls` of which `unknown` have ended without a known cost.
+ * have cost, as far as they said. `calls` of which `unknown` have ended without a known cost. 2^53 - 1 is that much or more.
  *
  * @category models
  * @since 0.1.0

@@ -19,10 +19,11 @@ import {
 } from "../model/Errors.js"
 import { checkId, defaultNamespace } from "../model/Ids.js"
 import type { RunRecord } from "../model/Records.js"
-import type { PerformedRow, RunsPage } from "../store/CheckpointDriver.js"
-import { CheckpointStore, type CheckpointStoreService, type ListedRecord } from "../store/CheckpointStore.js"
+import type { PerformedRow } from "../store/CheckpointDriver.js"
+import { CheckpointStore, type CheckpointStoreService } from "../store/CheckpointStore.js"
 import { runnable } from "../store/LocalSignals.js"
-import { known, largestPage, wrong } from "./internal/asked.js"
+import { known, wrong } from "./internal/asked.js"
+import { childrenOf } from "./internal/childrenOf.js"
 import { instanceOf, listScope, prefixOf, scopeOf } from "./internal/paths.js"
 import { nodeAt } from "./internal/planIndex.js"
 
@@ -82,31 +83,6 @@ export const resume = (options: RunOptions) =>
   })
 
 // ---- children --------------------------------------------------------------------------------------------------
-
-/** All children of a run that fit. */
-const childrenOf = (
-  store: CheckpointStoreService,
-  { namespace, runId }: RunOptions & { readonly namespace: string },
-  statuses: RunsPage["statuses"],
-) =>
-  Effect.gen(function* () {
-    const filters = { workflow: null, createdFrom: null, createdBefore: null, limit: largestPage }
-    const children: Array<ListedRecord> = []
-    let after: RunsPage["after"] = null
-    for (;;) {
-      const rows: ReadonlyArray<ListedRecord> = yield* store.listRuns({
-        ...filters,
-        namespace,
-        parentRunId: runId,
-        statuses,
-        after,
-      })
-      children.push(...rows)
-      if (rows.length < largestPage) return children
-      const { createdAt, runId: last } = rows.at(-1)!
-      after = { createdAt, runId: last }
-    }
-  })
 
 /** Whether something stands in the records that says what became of a path: its own, or that of something around it. */
 const isOver = (store: CheckpointStoreService, namespace: string, runId: string, path: string) =>

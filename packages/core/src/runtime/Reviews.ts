@@ -4,9 +4,11 @@ import * as Schema from "effect/Schema"
 import type { AnyWorkflow } from "../builder/Workflow.js"
 import type { ReviewNode } from "../dsl/Definition.js"
 import { isUnparsedText, isUnvalidated } from "../dsl/Output.js"
-import { codecOf, type Gated } from "../model/Codec.js"
+import { codecOf, usualMaxLength, type Gated } from "../model/Codec.js"
 import { DecisionRefused, InvalidValue, RunConflict, RunNotFound } from "../model/Errors.js"
 import { checkId, defaultNamespace } from "../model/Ids.js"
+import { storableText } from "../model/internal/storableText.js"
+import { tooLarge } from "../model/internal/tooLarge.js"
 import type { WaitRecord } from "../model/Records.js"
 import { CheckpointStore } from "../store/CheckpointStore.js"
 import { templateOf } from "./internal/paths.js"
@@ -97,8 +99,9 @@ const decisionText = (node: ReviewNode, step: string, said: ReviewDecision): Eff
     if (typeof said !== "object" || said === null) return yield* wrong("", "expected { by, approve } or { by, reject }")
     const unknown = Object.keys(said).find((key) => !["by", "approve", "reject"].includes(key))
     if (unknown !== undefined) return yield* wrong(`.${unknown}`, "expected { by, approve } or { by, reject }")
-    const { by } = said
-    if (typeof by !== "string" || by === "") return yield* wrong(".by", "say who decides")
+    if (typeof said.by !== "string" || said.by.trim() === "") return yield* wrong(".by", "say who decides")
+    const by = storableText(said.by)
+    if (by.length > usualMaxLength) return yield* tooLarge(place, by.length, usualMaxLength, ".by")
     if ("approve" in said && "reject" in said) return yield* wrong("", "it approves and rejects at once")
     if ("approve" in said) {
       const { text } = yield* Effect.flatMap(gated(node, step, said.approve), (decision) =>
@@ -108,7 +111,9 @@ const decisionText = (node: ReviewNode, step: string, said: ReviewDecision): Eff
     }
     const reason: unknown = (said as { readonly reject?: unknown }).reject
     if (reason !== null && typeof reason !== "string") return yield* wrong(".reject", "expected a reason, or null")
-    return JSON.stringify({ outcome: "rejected", by, reason })
+    const length = reason?.length ?? 0
+    if (length > usualMaxLength) return yield* tooLarge(place, length, usualMaxLength, ".reject")
+    return JSON.stringify({ outcome: "rejected", by, reason: reason === null ? null : storableText(reason) })
   })
 
 const isMeant = (wait: WaitRecord, { reviewId, step }: ReviewOptions): boolean =>

@@ -15,9 +15,10 @@ import type { CompileError, InvalidId, StoreError } from "../model/Errors.js"
 import type { Durability } from "../dsl/Definition.js"
 import type { Prices } from "../model/Usage.js"
 import { CheckpointStore, type CheckpointStoreService, type Commit } from "../store/CheckpointStore.js"
-import { runnable, scheduled, type Listener } from "../store/LocalSignals.js"
+import { reachedOf, runnable, scheduled, type Listener } from "../store/LocalSignals.js"
 import { Faults, type FaultsService } from "./Faults.js"
-import { heed } from "./internal/arrivals.js"
+import { heed, keepHeeding } from "./internal/arrivals.js"
+import { inContextOfBuilder } from "./internal/asyncContext.js"
 import { claimOnce } from "./internal/claiming.js"
 import { bytesOf, joined } from "./internal/joining.js"
 import { giveBackOrphans } from "./internal/givingBack.js"
@@ -35,13 +36,14 @@ import { WriteBehind } from "./WriteBehind.js"
  *
  * *Shape.* `concurrency`: runs at once (16). `lease`: how long a silent worker is waited for before another takes over
  * (30 seconds); heartbeats come three times as often, as long as it holds anything. `pollInterval`: how often it looks
- * for runs that nobody told it of (1 second). `maxPollInterval`: how long the pauses of an idle worker grow: one that has
+ * for runs that nobody told it of, and for what has reached those that it executes, where the store does not tell it (1 second). `maxPollInterval`: how long the pauses of an idle worker grow: one that has
  * had nothing to do for a lease's time doubles them until they are so long (80 times `pollInterval` with a store that wakes
  * it, as Postgres does; twice without). Wake-ups, and runs that went to sleep here and are due, are not waited for. It is
  * how late an idle worker may find a run that no wake-up tells of: started by another process where the store has none, put
  * to sleep by another process, or left by a worker that died, whose lease has to end first. `drain`: how long a stopping worker waits for steps under way (10 seconds).
  * `maxRecoveries`: how often a run may bring its worker down, without progress between, before it is parked for a person
- * (3). `maxValueLength`: longest JSON text of a payload or output, in characters (64 Mi). `durability`: which commits are
+ * (3). `maxValueLength`: longest JSON text of a payload or output, in characters (64 Mi; what clients
+ * hand to runs may always have 64 Mi). `durability`: which commits are
  * waited for, unless the workflow says so itself (`barrier`). `maxPendingCommits` (10,000) and `maxPendingBytes` (64 Mi):
  * what may be accepted and not yet durable; past either, steps wait for the store. While anything waits, steps that only compute
  * leave the event loop a turn every 50 ms, in which a flush begins: so much of them is repeated after a kill.
@@ -120,7 +122,7 @@ export class Worker extends Context.Tag("@cairn/core/Worker")<
   static layer<const Ws extends ReadonlyArray<AnyWorkflow>>(
     options: WorkerOptions<Ws>,
   ): Layer.Layer<Worker, CompileError | InvalidId | StoreError, CheckpointStore | needsOfWorkflow<Ws[number]>> {
-    return Layer.scoped(Worker, start(options)) as never
+    return inContextOfBuilder(Layer.scoped(Worker, start(options))) as never
   }
 }
 
@@ -251,6 +253,10 @@ const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>
         () => restHeart(core),
       ),
     )
+    const ear = yield* store.signals.listen(reachedOf(lease.workerId))
+    const heeding = yield* Effect.forkDaemon(
+      keepHeeding(store, owned, lease.workerId, made, ear, () => core.claimedAt === null),
+    )
     const claiming = yield* Effect.forkDaemon(keepClaiming(core, wake))
     const scheduling = yield* Effect.forkDaemon(keepScheduling(core, yield* store.signals.listen(scheduled)))
     const sweeping = yield* Effect.forkDaemon(keepSweeping(core))
@@ -265,7 +271,9 @@ const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>
           Effect.zipRight(
             Fiber.awaitAll([claiming, scheduling]).pipe(Effect.interruptible, Effect.timeoutOption(answerMs)),
           ),
-          Effect.zipRight(Effect.ensuring(stop(core), Fiber.interruptFork(beating))),
+          Effect.zipRight(
+            Effect.ensuring(stop(core), Effect.forEach([beating, heeding], Fiber.interruptFork, { discard: true })),
+          ),
         )
       }),
     )

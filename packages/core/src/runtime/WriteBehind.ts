@@ -15,12 +15,11 @@
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import * as Exit from "effect/Exit"
-import type * as Fiber from "effect/Fiber"
 import * as Runtime from "effect/Runtime"
-import { LeaseLost, StoreError } from "../model/Errors.js"
+import type { LeaseLost, StoreError } from "../model/Errors.js"
 import type { Lease } from "../model/Records.js"
-import { asStoreError } from "./internal/errorDetails.js"
+import { StoreCalls } from "./internal/storeCalls.js"
+import { RunQueue, type AcceptedCommit, type Refusal } from "./RunQueue.js"
 import { countFlush } from "./WorkerMetrics.js"
 
 /**
@@ -78,23 +77,7 @@ export interface CommitLog<C> {
   readonly settled: (mark: any) => void
 }
 
-/** How an accepted commit ended. */
-export type Refusal = LeaseLost | StoreError
-
 type Written = ReadonlyArray<Either.Either<number, LeaseLost>>
-
-/** A write that has not answered yet. */
-interface Call {
-  readonly at: number
-  readonly giveUp: () => void
-}
-
-interface Accepted<C> {
-  readonly commit: C
-  readonly bytes: number
-  readonly at: number
-  mark: unknown
-}
 
 /** A flush takes in no further run beyond this: a database's own log grows by what one transaction holds. */
 const maxFlushBytes = 4 * 1024 * 1024
@@ -112,44 +95,6 @@ const turn: Effect.Effect<void> = Effect.async<void>((resume) => void setImmedia
 const pauseMs = (tries: number): number => Math.min(1_000, 50 * 2 ** tries)
 
 /**
- * One run's part of the buffer.
- *
- * @category models
- * @since 0.1.0
- */
-export class RunQueue<C extends Bufferable> {
-  readonly waiting: Array<Accepted<C>> = []
-  /** What is being written, with its parts; the same until its outcome is known (W1). */
-  writing: { readonly commit: C; readonly parts: ReadonlyArray<Accepted<C>> } | null = null
-  refusal: Refusal | null = null
-  durableSeq: number
-  acceptedSeq: number
-  /** The store's clock at the last commit that is durable. */
-  durableAt = 0
-  listed = false
-  readonly ears: Array<{ readonly seq: number; readonly resume: (end: Effect.Effect<number, Refusal>) => void }> = []
-
-  constructor(
-    readonly lease: Lease,
-    seq: number,
-  ) {
-    this.durableSeq = seq
-    this.acceptedSeq = seq
-  }
-
-  /** Tells those whose commit has an outcome. */
-  tell(): void {
-    const { refusal, durableSeq, durableAt } = this
-    if (this.ears.length === 0) return
-    for (const ear of this.ears.splice(0)) {
-      if (ear.seq <= durableSeq) ear.resume(Effect.succeed(durableAt))
-      else if (refusal !== null) ear.resume(Effect.fail(refusal))
-      else this.ears.push(ear)
-    }
-  }
-}
-
-/**
  * The buffer.
  *
  * @category models
@@ -159,8 +104,7 @@ export class WriteBehind<C extends Bufferable> {
   private readonly dirty: Array<RunQueue<C>> = []
   private readonly rooms: Array<() => void> = []
   private readonly idlers: Array<() => void> = []
-  private readonly calls = new Set<Call>()
-  private watcher: Fiber.RuntimeFiber<void> | null = null
+  private readonly calls: StoreCalls
   private commits = 0
   private bytes = 0
   /** The event loop has not had its turn since. */
@@ -182,6 +126,7 @@ export class WriteBehind<C extends Bufferable> {
     this.maxCommits = options.maxCommits ?? 10_000
     this.maxBytes = options.maxBytes ?? 64 * 1024 * 1024
     this.maxFlush = options.maxFlush ?? 4_096
+    this.calls = new StoreCalls(runtime, clock, options.timeoutMs)
   }
 
   /** A buffer that flushes by itself, with the logger and the clock of whoever makes it. */
@@ -206,7 +151,7 @@ export class WriteBehind<C extends Bufferable> {
     return Effect.suspend(() => {
       if (queue.refusal !== null) return Effect.fail(queue.refusal)
       const at = this.clock.unsafeCurrentTimeMillis()
-      const entry: Accepted<C> = { commit, bytes: this.options.sizeOf(commit), at, mark: null }
+      const entry: AcceptedCommit<C> = { commit, bytes: this.options.sizeOf(commit), at, mark: null }
       const hasRoom = this.hasRoom(entry.bytes)
       // Who waits until it is durable gives the event loop its turn anyway.
       if (!hasRoom || (how === "logged" && this.isOverdue(at))) {
@@ -291,7 +236,7 @@ export class WriteBehind<C extends Bufferable> {
     this.rooms.push(() => resume(Effect.void))
   })
 
-  private enter(queue: RunQueue<C>, entry: Accepted<C>): Effect.Effect<void, Refusal> {
+  private enter(queue: RunQueue<C>, entry: AcceptedCommit<C>): Effect.Effect<void, Refusal> {
     if (queue.refusal !== null) {
       this.forget([entry])
       return Effect.fail(queue.refusal)
@@ -300,7 +245,7 @@ export class WriteBehind<C extends Bufferable> {
     return Effect.void
   }
 
-  private push(queue: RunQueue<C>, entry: Accepted<C>): void {
+  private push(queue: RunQueue<C>, entry: AcceptedCommit<C>): void {
     queue.waiting.push(entry)
     queue.acceptedSeq = entry.commit.seq
     this.list(queue)
@@ -314,7 +259,7 @@ export class WriteBehind<C extends Bufferable> {
     this.schedule()
   }
 
-  private forget(entries: ReadonlyArray<Accepted<C>>): void {
+  private forget(entries: ReadonlyArray<AcceptedCommit<C>>): void {
     if (entries.length === 0) return
     for (const { bytes } of entries) this.bytes -= bytes
     this.commits -= entries.length
@@ -400,54 +345,14 @@ export class WriteBehind<C extends Bufferable> {
     if (this.commits === 0 && !this.flushing) for (const wake of this.idlers.splice(0)) wake()
   }
 
-  /** Writes once. A call that never ends is left behind; what it may still write is written under the same guard. */
-  private once(batch: ReadonlyArray<RunQueue<C>>) {
-    return Effect.async<Written, StoreError>((resume) => {
-      const fiber = Runtime.runFork(this.runtime)(
-        Effect.suspend(() => this.options.write(batch.map((queue) => queue.writing!.commit))),
-      )
-      const end = (exit: Exit.Exit<Written, StoreError>): void => {
-        if (this.calls.delete(call)) resume(exit)
-      }
-      const leave = (): void => fiber.unsafeInterruptAsFork(fiber.id())
-      const call: Call = {
-        at: this.clock.unsafeCurrentTimeMillis(),
-        giveUp: () => {
-          end(Exit.fail(new StoreError({ reason: "Unavailable", operation: "commit", problem: "it did not answer" })))
-          leave()
-        },
-      }
-      this.calls.add(call)
-      fiber.addObserver(end)
-      this.watch()
-      return Effect.sync(() => {
-        this.calls.delete(call)
-        leave()
-      })
-    }).pipe(Effect.sandbox, Effect.mapError(asStoreError("commit")))
-  }
-
-  /** One watch over all calls, the oldest first: a timeout of its own would be a fiber and a timer for each flush. */
-  private watch(): void {
-    const [oldest] = this.calls
-    if (this.watcher !== null || oldest === undefined) return
-    const ms = oldest.at + this.options.timeoutMs - this.clock.unsafeCurrentTimeMillis()
-    this.watcher = Runtime.runFork(this.runtime)(
-      Effect.zipRight(
-        Effect.sleep(Math.max(0, ms)),
-        Effect.sync(() => {
-          this.watcher = null
-          const since = this.clock.unsafeCurrentTimeMillis() - this.options.timeoutMs
-          for (const call of [...this.calls]) if (call.at <= since) call.giveUp()
-          this.watch()
-        }),
-      ),
-    )
+  /** Writes once. What a call that is left behind may still write is written under the same guard. */
+  private once(batch: ReadonlyArray<RunQueue<C>>): Effect.Effect<Written, StoreError> {
+    return this.calls.made(Effect.suspend(() => this.options.write(batch.map((queue) => queue.writing!.commit))))
   }
 
   /** Nothing more is written: no timer keeps the process. */
   close(): void {
-    this.watcher?.unsafeInterruptAsFork(this.watcher.id())
+    this.calls.close()
   }
 
   /**

@@ -16,7 +16,7 @@ export interface Counter {
 
 /**
  * A counter as it stands: micro-dollars that are known to be spent, and that are reserved for calls whose cost is not known yet
- * or never will be; calls, and those among them that ended without a known cost.
+ * or never will be; calls, and those among them that ended without a known cost. One that stands at 2^53 - 1 is that much or more.
  *
  * @category rows
  * @since 0.1.0
@@ -85,7 +85,8 @@ export interface EndCallRow {
  * *Shape.* `outcome`: `kept` where the step is committed with that very attempt; `rejected` and `failed` attempts; `lost` where
  * a crash, a stop or a cancel cut the attempt off before it came to anything; `open` while it may still be under way. `settled`:
  * like `state`, but `unknown` too for a call that is begun and that nobody is left to end. `saved`: what it would have cost again,
- * in micro-dollars, had each interruption of its run since made it begin anew; 0 where nothing was kept or its cost is unknown.
+ * in micro-dollars, had each interruption of its run since made it begin anew; 0 where nothing was kept or its cost is unknown, and
+ * never more than 2^53 - 1.
  *
  * @category rows
  * @since 0.1.0
@@ -133,7 +134,7 @@ export interface CallsQuery {
  *
  * *Shape.* `key`: the model, workflow, step, run, day (`2026-11-30`, UTC) or outcome. `workflow`: of a step or run, null for the
  * others. `open`: calls under way. `unknown`: calls whose cost is not known and no longer under way; `reserved`: micro-dollars
- * reserved for both. `microDollars`: of all others. Sums of tokens are of what is known.
+ * reserved for both. `microDollars`: of all others. Sums of tokens are of what is known. One of 2^53 - 1 is that much or more.
  *
  * @category rows
  * @since 0.1.0
@@ -162,6 +163,8 @@ export type Counted = Omit<SpendRow, keyof Counter>
 
 const dayMs = 86_400_000
 
+const mostCounted = Number.MAX_SAFE_INTEGER
+
 /**
  * How calls are counted, whatever the store (D39, D40): what is unknown may have cost all that was reserved.
  *
@@ -170,6 +173,11 @@ const dayMs = 86_400_000
  */
 export const counting = {
   dayMs,
+  /** The largest sum. A counter that has come so far stays there: it is that much or more, and whatever is less is exact. */
+  most: mostCounted,
+  /** What a counter comes to. */
+  sum: (counted: number, more: number): number =>
+    counted >= mostCounted ? mostCounted : Math.min(mostCounted, counted + more),
   /** The day of a counter by when the call began, from 1970 on; 0 for a run, which is counted over all of its days. */
   dayOf: ({ kind }: Counter, startedAt: number): number => (kind === "run" ? 0 : Math.floor(startedAt / dayMs)),
   /** What a call adds when it begins. */

@@ -36,7 +36,8 @@
  *   its lease. Neither `seq` nor `fence` moves. A run that was running becomes `pending`, and its `previousUntil` now: an
  *   operation that was cut off may still be under way. Any other keeps its status and `previousUntil`.
  * - **D13** Integers are exact up to 2^53 - 1; a stored number beyond is a `StoreError`, never a rounded value.
- * - **D14** Absent and unreadable are different: absent is null, unreadable is a `StoreError`.
+ * - **D14** Absent and unreadable are different: absent is null, unreadable is a `StoreError`. A run that cannot be read stops none
+ *   of its neighbours: a claim goes without it, `findRuns` has the error in its place, a list marks it.
  * - **D15** A takeover of an unreleased lease keeps in `previousUntil` when that lease ended, and adds one to
  *   `recoveries`; a released run is claimed without either. A commit that releases leaves `previousUntil` as it is.
  *   `interruptions` counts such takeovers, and what D12 makes `pending`; it is never set back.
@@ -127,7 +128,8 @@
  *   and its cost added. Where the cost is unknown, what was reserved stays so: it may have cost as much.
  * - **D41** `findSpend` gives counters as they stand, in the order of what is asked for; `listCalls` the calls of a run, each once over all pages, and
  *   `sumCalls` their sums, the dearest first and then in order of key, never more than `limit`. All of them are exact: what is unknown is
- *   counted as unknown, and adds nothing to a sum. What a call's attempt came to, and who is left to end it, is told as it stands when it is read.
+ *   counted as unknown, and adds nothing to a sum. A sum or counter that has come to 2^53 - 1 stays there, and is that much or more: no
+ *   further call fails for it. What a call's attempt came to, and who is left to end it, is told as it stands when it is read.
  * - **D42** `rewindRun` undoes what a run has committed from `toSeq` on, in one transaction, for its owner (D3) and from the `seq`
  *   that it names (D4), both checked by the statement that writes. The steps, waits and attempts of that stretch are gone, earlier
  *   attempts at the paths of those steps as well; attempts of kind `refused` stay, as all effects do, which they account for.
@@ -139,6 +141,11 @@
  * - **D43** `forgetOutputs` takes away what attempts that were rejected have given, of those of a namespace that ended more than
  *   `olderThanMs` before the store's now and whose run is not in review, and says of how many: no more than `limit`. Nothing else of
  *   them changes.
+ * - **D44** `loadReached` gives the leases that a worker holds of runs whose `inbox` is more than 0, as a heartbeat gives them, and
+ *   writes nothing. With the capability `notify`, each act that adds to the `inbox` of a run which a worker holds, by any process,
+ *   calls the listeners of `onReached` with the id of that worker, no earlier than `loadReached` tells of it: once, or once for several of
+ *   one transaction. Nothing else does, and no call that failed. What is called while a connection is down is lost; a heartbeat
+ *   tells of it.
  */
 import type * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -534,10 +541,12 @@ export interface RunsPage {
 /**
  * A run as it is listed: without its input and output.
  *
+ * *Shape.* `unreadable`: what is wrong with it, where a column cannot be read (D14); a number is then as near as one comes.
+ *
  * @category rows
  * @since 0.1.0
  */
-export type ListedRow = Omit<RunRow, "input" | "output">
+export type ListedRow = Omit<RunRow, "input" | "output"> & { readonly unreadable?: StoreError }
 
 /**
  * A page of open reviews. `after`: the last one of the page before, null for the first page.
@@ -732,10 +741,13 @@ export interface CheckpointDriver {
   /** One run's row; null if there is none (D14). */
   readonly findRun: (namespace: string, runId: string) => Effect.Effect<RunRow | null, StoreError>
 
-  /** How many runs stand, in the order of what is asked for; null where there is none (D14). Their inputs are not read. */
+  /**
+   * How many runs stand, in the order of what is asked for; null where there is none, and what is wrong with it where one cannot
+   * be read (D14). Their inputs are not read.
+   */
   readonly findRuns: (
     keys: ReadonlyArray<RunKey>,
-  ) => Effect.Effect<ReadonlyArray<Omit<RunRow, "input"> | null>, StoreError>
+  ) => Effect.Effect<ReadonlyArray<Omit<RunRow, "input"> | StoreError | null>, StoreError>
 
   /** A run with its committed steps, read at one instant (D11). */
   readonly load: (namespace: string, runId: string) => Effect.Effect<LoadedRows | null, StoreError>
@@ -769,7 +781,10 @@ export interface CheckpointDriver {
    */
   readonly expireWait: (lease: Lease, path: string) => Effect.Effect<WaitRecord | null, StoreError>
 
-  /** Takes ownership of runs that are due (D6, D7, D8, D15). */
+  /**
+   * Takes ownership of runs that are due (D6, D7, D8, D15). One that cannot be read is taken too, so that nobody asks for it again
+   * and again, and not given back: its owner's log says what is wrong with it (D14).
+   */
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<RunRow>, StoreError>
 
   /** Commits for different runs, in one transaction (D2 to D5, D16, D17, D23, D24). Results stand in the order of the batch. */
@@ -794,6 +809,9 @@ export interface CheckpointDriver {
     { readonly until: number; readonly now: number; readonly leases: ReadonlyArray<HeldLease> },
     StoreError
   >
+
+  /** Of the leases that a worker holds, those of runs that anything has reached (D44). */
+  readonly loadReached: (workerId: string) => Effect.Effect<ReadonlyArray<HeldLease>, StoreError>
 
   /** Whether a worker has no lease, or one that has ended by the store's clock (D8). */
   readonly leaseHasEnded: (workerId: string) => Effect.Effect<boolean, StoreError>
@@ -894,6 +912,9 @@ export interface CheckpointDriver {
 
   /** Adds a listener for as long as the driver lives (D18). There where the capability `notify` is. */
   readonly onWakeUp?: (listener: () => void) => void
+
+  /** Adds a listener for as long as the driver lives (D44). There where the capability `notify` is. */
+  readonly onReached?: (listener: (workerId: string) => void) => void
 
   /**
    * Runs a body and writes its commit in one transaction (D20). There where the capability `transactions` is.

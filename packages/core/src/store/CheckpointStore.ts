@@ -180,6 +180,8 @@ export interface CheckpointStoreService extends Pick<
     { readonly until: number; readonly now: number; readonly leases: ReadonlyArray<HeldLease> },
     StoreError
   >
+  /** Of the leases that a worker holds, those of runs that anything has reached (D44). */
+  readonly loadReached: (workerId: string) => Effect.Effect<ReadonlyArray<HeldLease>, StoreError>
   /** Whether a worker has no lease, or one that has ended. */
   readonly leaseHasEnded: (workerId: string) => Effect.Effect<boolean, StoreError>
   readonly releaseWorker: (workerId: string) => Effect.Effect<void, StoreError>

@@ -52,6 +52,9 @@ export const ended = (namespace: string, runId: string): string => JSON.stringif
 /** Topic of what its owner has to know of a run at once: that it is to be canceled. */
 export const arrived = (namespace: string, runId: string): string => JSON.stringify(["arrived", namespace, runId])
 
+/** Topic of what another process has sent to a run that this worker holds (D44). */
+export const reachedOf = (workerId: string): string => JSON.stringify(["reached", workerId])
+
 interface Hearing {
   readonly hear: (completion: RunCompletion | null) => void
 }

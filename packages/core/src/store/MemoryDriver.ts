@@ -11,7 +11,7 @@ import { randomUUID } from "node:crypto"
 import type { Capabilities } from "./Capabilities.js"
 import type { CheckpointDriver } from "./CheckpointDriver.js"
 import { beginCall, endCall, findSpend, listCalls, sumCalls } from "./internal/memoryCalls.js"
-import { beat, claim, leaseEnded, releaseWorker } from "./internal/memoryClaims.js"
+import { beat, claim, heldBy, leaseEnded, releaseWorker } from "./internal/memoryClaims.js"
 import { commit } from "./internal/memoryCommit.js"
 import { emptyData, find, type Data } from "./internal/memoryData.js"
 import { forkRun, listReviews, listRuns, loadPerformed, reopenRun, setPaused } from "./internal/memoryLifecycle.js"
@@ -66,6 +66,7 @@ const driverOver = (data: Data): CheckpointDriver => ({
   recordOutcome: (outcome) => atNow((now) => recordOutcome(data, outcome, now)),
   findEffect: (key) => Effect.sync(() => findEffect(data, key)),
   beat: (workerId, leaseMs) => atNow((now) => beat(data, workerId, leaseMs, now)),
+  loadReached: (workerId) => Effect.sync(() => heldBy(data, workerId).filter(({ inbox }) => inbox > 0)),
   leaseHasEnded: (workerId) => atNow((now) => leaseEnded(data.workers.get(workerId), now)),
   releaseWorker: (workerId) => atNow((now) => releaseWorker(data, workerId, now)),
   unpark: (namespace, runId) => atNow((now) => unpark(data, namespace, runId, now)),

@@ -4,27 +4,36 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Predicate from "effect/Predicate"
 import { LeaseLost, RunNotFound, StoreError } from "../model/Errors.js"
-import { finalStatuses, type AttemptRecord, type ParkRecord, type RunRecord } from "../model/Records.js"
+import { finalStatuses, type AttemptRecord, type RunRecord } from "../model/Records.js"
 import { StoreWithTransactions } from "../model/StoreWithTransactions.js"
 import type { AttemptRow, CheckpointDriver, CommitResult, CommitRows, RunRow } from "./CheckpointDriver.js"
+import { isFailureRecord, isParkRecord } from "./internal/endReasons.js"
 import { grouped } from "./internal/grouped.js"
-import { arrived, makeLocalSignals, runnable, scheduled, type LocalSignals } from "./LocalSignals.js"
+import { arrived, makeLocalSignals, reachedOf, runnable, scheduled, type LocalSignals } from "./LocalSignals.js"
 import type { RewindResult, RewindRow } from "./RewindRows.js"
 import { CheckpointStore, type CheckpointStoreService, type Commit } from "./CheckpointStore.js"
 
 class Unreadable {
   constructor(
     readonly column: string,
-    readonly cause: unknown,
+    readonly what: string,
+    readonly cause?: unknown,
   ) {}
 }
 
-const read = <A>(column: string, text: string): A => {
+const read = (column: string, text: string): unknown => {
   try {
-    return JSON.parse(text) as A
+    return JSON.parse(text)
   } catch (cause) {
-    throw new Unreadable(column, cause)
+    throw new Unreadable(column, "holds no JSON", cause)
   }
+}
+
+/** What is JSON and of no shape that this version knows was written by another one. */
+const readAs = <A>(column: string, text: string, isOne: (value: unknown) => value is A): A => {
+  const value = read(column, text)
+  if (isOne(value)) return value
+  throw new Unreadable(column, "holds nothing that this version can read; a later one may have written it")
 }
 
 type Decoded<R> = Omit<R, "failure" | "parked"> & Pick<RunRecord, "failure" | "parked">
@@ -35,8 +44,8 @@ const runRecord = <R extends Pick<RunRow, "failure" | "parked">>(row: R): Decode
     ? (row as Decoded<R>)
     : {
         ...row,
-        failure: row.failure === null ? null : read("failure", row.failure),
-        parked: row.parked === null ? null : read("parked", row.parked),
+        failure: row.failure === null ? null : readAs("failure", row.failure, isFailureRecord),
+        parked: row.parked === null ? null : readAs("parked", row.parked, isParkRecord),
       }
 
 /** One unreadable column must not stop the claim of its neighbours: loading that run is what fails, by name. */
@@ -61,7 +70,7 @@ const createdRecord = (
 
 const attemptRecord = <R extends AttemptRow>(row: R): Omit<R, "error"> & Pick<AttemptRecord, "error"> => ({
   ...row,
-  error: read("error", row.error),
+  error: read("error", row.error) as AttemptRecord["error"],
 })
 
 /** Unreadable is an error that names run and column, never an empty value (D14). */
@@ -72,7 +81,7 @@ const readable = <A>(of: string, decode: () => A): Either.Either<A, StoreError> 
       new StoreError({
         reason: "Corrupt",
         operation: `read ${of}`,
-        problem: thrown instanceof Unreadable ? `column '${thrown.column}' holds no JSON` : "a row could not be read",
+        problem: thrown instanceof Unreadable ? `column '${thrown.column}' ${thrown.what}` : "a row could not be read",
         cause: thrown instanceof Unreadable ? thrown.cause : thrown,
       }),
   })
@@ -175,6 +184,8 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
   const create = grouped(driver.createRuns)
   // D18: what another process has made runnable wakes the workers of this one.
   driver.onWakeUp?.(() => Effect.runSync(signals.send(runnable)))
+  // D44
+  driver.onReached?.((workerId) => Effect.runSync(signals.send(reachedOf(workerId))))
 
   return {
     capabilities: driver.capabilities,
@@ -194,7 +205,11 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
       ),
     findRuns: (keys) =>
       Effect.map(driver.findRuns(keys), (rows) =>
-        rows.map((row, index) => readable(`run '${keys[index]!.runId}'`, () => (row === null ? null : runRecord(row)))),
+        rows.map((row, index) =>
+          row instanceof StoreError
+            ? Either.left(row)
+            : readable(`run '${keys[index]!.runId}'`, () => (row === null ? null : runRecord(row))),
+        ),
       ),
     load: (namespace, runId) =>
       driver.load(namespace, runId).pipe(
@@ -233,6 +248,7 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
     recordOutcome: driver.recordOutcome,
     findEffect: driver.findEffect,
     beat: driver.beat,
+    loadReached: driver.loadReached,
     leaseHasEnded: driver.leaseHasEnded,
     releaseWorker: driver.releaseWorker,
     unpark: driver.unpark,
@@ -244,7 +260,7 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
     listParked: (page) =>
       Effect.flatMap(driver.listParked(page), (rows) =>
         Effect.forEach(rows, (row) =>
-          decoded(`run '${row.runId}'`, () => ({ ...row, parked: read<ParkRecord>("parked", row.parked) })),
+          decoded(`run '${row.runId}'`, () => ({ ...row, parked: readAs("parked", row.parked, isParkRecord) })),
         ),
       ),
     send: (signal) =>
@@ -259,12 +275,15 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
       ),
     listRuns: (page) =>
       Effect.map(driver.listRuns(page), (rows) =>
-        rows.map(({ failure, parked, ...row }) => ({
+        rows.map(({ failure, parked, unreadable, ...row }) => ({
           ...row,
-          why: readable(`run '${row.runId}'`, () => {
-            const why = runRecord({ failure, parked })
-            return { failure: why.failure, parked: why.parked }
-          }),
+          why:
+            unreadable === undefined
+              ? readable(`run '${row.runId}'`, () => {
+                  const why = runRecord({ failure, parked })
+                  return { failure: why.failure, parked: why.parked }
+                })
+              : Either.left(unreadable),
         })),
       ),
     listReviews: driver.listReviews,

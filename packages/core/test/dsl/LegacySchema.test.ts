@@ -55,7 +55,7 @@ describe("schemas of the old @effect/schema package", () => {
   it("refuse an encoded side that is no JSON", () => {
     const codec = codecOf(fromLegacySchema(Legacy.Struct({ at: Legacy.DateFromSelf }), Legacy))
     const refused = Effect.runSync(Effect.flip(codec.gate({ at: new Date(0) }, { place: "output" })))
-    expect(refused).toMatchObject({ _tag: "InvalidValue", reason: "SchemaMismatch", field: ".at" })
+    expect(refused).toMatchObject({ _tag: "InvalidValue", reason: "NotJson", field: ".at" })
   })
 
   it("take no part in the types but A and I, and compile as input, payload and output", () => {

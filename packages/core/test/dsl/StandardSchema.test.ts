@@ -47,6 +47,10 @@ const libraries = [
 ] as const
 
 describe.each(libraries)("$name", ({ lead, trimmed, taken, lines, dated, record }) => {
+  it("refuses a Map where it takes a record: it would be written as an empty one", () => {
+    expect(refusal(gate(record, new Map([["a", 1]])))).toMatchObject({ _tag: "InvalidValue", field: "" })
+  })
+
   it("fills in defaults before the commit, and a resume reads them as stored", () => {
     const gated = Either.getOrThrow(gate(lead, { company: "a" }))
     expect(gated).toEqual({ value: { company: "a", score: 7, tags: [] }, text: '{"company":"a","score":7,"tags":[]}' })

@@ -1,4 +1,4 @@
-import { Effect, Either, HashMap, Option, Schema } from "effect"
+import { Data, Effect, Either, HashMap, Option, Schema } from "effect"
 import { describe, expect, it } from "vitest"
 import { codecOf, Workflow, type AnySchema } from "../../src/index.js"
 import { canonicalText } from "../../src/model/internal/json.js"
@@ -291,10 +291,89 @@ describe("values that cannot be carried are refused, typed and with their field"
     expect(Either.isRight(gate(Schema.String, "x".repeat(48), 50))).toBe(true)
   })
 
+  it("text longer than any store should carry, where nobody has said how long", () => {
+    expect(refuse(Schema.String, "x".repeat(64 * 1024 * 1024))).toMatchObject({ reason: "TooLarge" })
+  })
+
   it("several issues: the first with its field, the others counted", () => {
     const refused = refuse(Schema.Struct({ a: Schema.Number, b: Schema.Number }), { a: "", b: "" })
     expect(refused.field).toBe(".a")
     expect(refused.problem).toContain("(and 1 more)")
+  })
+
+  it("in a union, the field of the member that came furthest", () => {
+    expect(refuse(JsonLike, { wei: 10n }).field).toBe(".wei")
+    expect(refuse(JsonLike, [1, { deep: { wei: 10n } }]).field).toBe("[1].deep.wei")
+  })
+})
+
+const JsonLike: Schema.Schema<any> = Schema.suspend(() =>
+  Schema.Union(
+    Schema.String,
+    Schema.Number,
+    Schema.Null,
+    Schema.Array(JsonLike),
+    Schema.Record({ key: Schema.String, value: JsonLike }),
+  ),
+)
+
+const Optionals = Schema.Struct({ a: Schema.optional(Schema.Number) })
+
+const builtIns: Record<string, unknown> = {
+  "a Date": new Date(5),
+  "a Map": new Map([["a", 1]]),
+  "a Set": new Set([1]),
+  "a WeakMap": new WeakMap(),
+  "a Promise": Promise.resolve({ a: 1 }),
+  "an Error": new Error("x"),
+  "an Error with fields": Object.assign(new Error("x"), { code: "ENOENT" }),
+  "a RegExp": /x/,
+  "a URL": new URL("https://example.com/y"),
+  bytes: new Uint8Array([1, 2]),
+  "a Buffer": Buffer.from("hi"),
+  "an ArrayBuffer": new ArrayBuffer(2),
+  "a boxed text": Object("hi"),
+  "a function": () => 1,
+  "a generator": (function* () {
+    yield 1
+  })(),
+  "an extended Map": new (class Prices extends Map<string, number> {})([["a", 1]]),
+}
+
+describe("what holds all that it says elsewhere than in fields is not written as an object of fields", () => {
+  it.each(Object.entries(builtIns))("%s", (_, value) => {
+    expect(refuse(JsonLike, value).field).toBe("")
+    expect(refuse(JsonLike, { lines: [1, { due: value }] })).toMatchObject({ field: ".lines[1].due" })
+    expect(refuse(Schema.Struct({ some: Optionals }), { some: value }).field).toBe(".some")
+    const raw = codecOf(Schema.Struct({ some: Optionals })).gateUnvalidated({ some: value }, { place })
+    expect(Effect.runSync(Effect.flip(raw)).field).toBe(".some")
+  })
+
+  it("and what its schema does encode, is", () => {
+    const Counts = Schema.transform(
+      Schema.Record({ key: Schema.String, value: Schema.Number }),
+      Schema.MapFromSelf({ key: Schema.String, value: Schema.Number }),
+      {
+        strict: true,
+        decode: (record) => new Map(Object.entries(record)),
+        encode: (counts) => Object.fromEntries(counts),
+      },
+    )
+    expect(carry(Counts, new Map([["a", 1]])).text).toBe('{"a":1}')
+    expect(carry(Counts, new Map()).text).toBe("{}")
+    const Fields = Schema.Struct({ name: Schema.String, message: Schema.String })
+    expect(carry(Fields, new TypeError("no")).text).toBe('{"name":"TypeError","message":"no"}')
+    expect(
+      carry(Schema.Struct({ code: Schema.String }), Object.assign(new Error("x"), { code: "E", errno: 2 })).text,
+    ).toBe('{"code":"E"}')
+    class Refused extends Data.TaggedError("Refused")<{ readonly code: string }> {}
+    expect(carry(Schema.TaggedStruct("Refused", { code: Schema.String }), new Refused({ code: "x" })).text).toBe(
+      '{"_tag":"Refused","code":"x"}',
+    )
+    class Point {
+      constructor(readonly a: number) {}
+    }
+    expect(carry(Optionals, new Point(5)).text).toBe('{"a":5}')
   })
 })
 

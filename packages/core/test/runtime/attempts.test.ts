@@ -262,4 +262,89 @@ describe("what a step finds around it", () => {
       }
     }).pipe(virtual),
   )
+
+  const mark = FiberRef.unsafeMake("untouched")
+  const marked = Effect.zipLeft(FiberRef.get(mark), FiberRef.set(mark, "left behind"))
+  const seeing = (body: Effect.Effect<string, any>) => [{ effects: [], output: Schema.String }, () => body] as const
+  const annotations = Effect.map(Effect.logAnnotations, (all) => JSON.stringify(Object.fromEntries(all)))
+
+  it.live(
+    "what an attempt changes of its references ends with it, however it ends, as it does after a resume (P137)",
+    () =>
+      Effect.gen(function* () {
+        const bench = yield* makeBench
+        const seen: Array<string> = []
+        const noted = Effect.tap(marked, (value) => Effect.sync(() => void seen.push(value)))
+        const workflow = make()
+          .step("a", ...seeing(noted))
+          .step("failing", { effects: [], output: Schema.String, retry: { times: 1, delay: 5 } }, () =>
+            Effect.flatMap(noted, (value) => (seen.length < 3 ? Effect.fail("once") : Effect.succeed(value))),
+          )
+          .step("slow", { effects: [], output: Schema.String, timeout: 50, retry: { times: 1, delay: 5 } }, () =>
+            Effect.tap(noted, () => (seen.length < 5 ? Effect.never : Effect.void)),
+          )
+          .step(
+            "scoped",
+            ...seeing(
+              Effect.zipRight(
+                Effect.addFinalizer(() => FiberRef.set(mark, "finalized")),
+                noted,
+              ) as never,
+            ),
+          )
+          .perform("charge", Charge, { payload: () => ({ customer: "c", cents: 1 }) })
+          .parallel("both", {
+            left: (arm: any) => arm.step("left", ...seeing(noted)),
+            right: (arm: any) => arm.step("right", ...seeing(noted)),
+          })
+          .sleep("rests", "2 minutes")
+          .step("resumed", ...seeing(noted))
+          .output(Schema.Null, () => null)
+          .compile()
+        const handler = Charge.toLayer(() => Effect.as(noted, { id: "ch", at: new Date(0) }))
+        expect(yield* runOn(bench, workflow, handler)).toEqual(Exit.succeed(null))
+        expect(seen).toEqual(Array.from({ length: 10 }, () => "untouched"))
+      }).pipe(virtual),
+  )
+
+  it.live("the worker's references and annotations are those of every step, also of arms and after a rest (P137)", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeBench
+      const step = seeing(Effect.zipWith(FiberRef.get(mark), annotations, (value, all) => `${value} ${all}`))
+      const workflow = make()
+        .step("a", ...step)
+        .parallel("both", { left: (arm: any) => arm.step("in", ...step), right: (arm: any) => arm.step("in", ...step) })
+        .sleep("rests", "2 minutes")
+        .step("b", ...step)
+        .output(Schema.Array(Schema.String), ({ results: { a, both, b } }: any) => [a, both.left.in, both.right.in, b])
+        .compile()
+      const exit = yield* runOn(bench, workflow).pipe(
+        Effect.locally(mark, "worker"),
+        Effect.annotateLogs("app", "shop"),
+      )
+      const texts: ReadonlyArray<string> = Exit.isSuccess(exit) ? exit.value : []
+      expect(texts).toHaveLength(4)
+      for (const [n, path] of ["a", "both:left/in", "both:right/in", "b"].entries()) {
+        expect(texts[n]).toMatch(/^worker \{/)
+        expect(JSON.parse(texts[n]!.slice("worker ".length))).toMatchObject({ app: "shop", runId: "r", step: path })
+      }
+    }).pipe(virtual),
+  )
+
+  it.live("what a promise-style step performs is logged as its own (P137)", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeBench
+      let logged = ""
+      const workflow = make()
+        .step("before", ...seeing(Effect.succeed("")))
+        .step("charge", { effects: [Charge], output: Schema.Void }, async ({ perform }: any) => {
+          await perform(Charge, { customer: "c", cents: 1 })
+        })
+        .output(Schema.Null, () => null)
+        .compile()
+      const handler = Charge.toLayer(() => Effect.map(annotations, (all) => ({ id: (logged = all), at: new Date(0) })))
+      expect(yield* runOn(bench, workflow, handler)).toEqual(Exit.succeed(null))
+      expect(JSON.parse(logged)).toMatchObject({ step: "charge" })
+    }).pipe(virtual),
+  )
 })

@@ -89,7 +89,6 @@ const add = <A>(map: Map<string, Array<A>>, path: string, row: A): void => {
 
 const records = (of: {
   readonly status?: RunStatus
-  readonly samePlan?: boolean
   readonly failure?: FailureRecord
   readonly cancelAt?: number
   readonly steps?: ReadonlyArray<StepRecord>
@@ -109,7 +108,6 @@ const records = (of: {
   for (const row of of.attempts ?? []) add(frames.get(scopeOf(prefixOf(row.path)))!.attempts, row.path, row)
   return {
     status: of.status ?? "running",
-    samePlan: of.samePlan ?? true,
     failure: of.failure ?? null,
     cancelAt: of.cancelAt ?? null,
     frames,
@@ -136,7 +134,7 @@ const work = (plan: Plan, of: Records): ReadonlyArray<Work> => {
   return decision._tag === "Work" ? decision.work : expect.fail(decision._tag)
 }
 
-const [a, b, c] = [node("a"), node("b"), node("c")]
+const [a, b] = [node("a"), node("b")]
 const charge: PlanEffect = { kind: "external", name: "charge" }
 
 describe("decide", () => {
@@ -197,30 +195,6 @@ describe("decide", () => {
     expect(next(planOf([a, b]), of)).toMatchObject({ node: a, attempt: 1, effect: null, notBefore: null })
   })
 
-  it("refuses what an earlier version committed and this one cannot place", () => {
-    const of = (steps: ReadonlyArray<StepRecord>) => records({ samePlan: false, steps })
-    const cases: ReadonlyArray<readonly [Plan, Records, string]> = [
-      // removed, renamed, inserted before, swapped, another effect
-      [planOf([b]), of([step(a)]), "a"],
-      [planOf([node("renamed"), b]), of([step(a)]), "a"],
-      [planOf([c, a, b]), of([step(a)]), "a"],
-      [planOf([b, a]), of([step(a)]), "a"],
-      [planOf([node("a", [charge]), b]), of([step(a)]), "a"],
-      [planOf([node("a", [{ ...charge, name: "other" }])]), of([step(node("a", [charge]))]), "a"],
-      [planOf([node("a", [{ kind: "transaction", name: "transaction" }])]), of([step(a)]), "a"],
-    ]
-    for (const [plan, recorded, at] of cases) {
-      expect(next(plan, recorded)).toMatchObject({ _tag: "Incompatible", step: at })
-    }
-  })
-
-  it("accepts steps that were added at the end, and reads that were added to a step", () => {
-    const of = records({ samePlan: false, steps: [step(a)] })
-    expect(next(planOf([a, b]), of)).toMatchObject({ _tag: "Attempt", node: b })
-    const reads = node("a", [{ kind: "read", name: "model" }])
-    expect(next(planOf([reads, b]), of)).toMatchObject({ _tag: "Attempt", node: b })
-  })
-
   it("cancels where it stands, unless something happened there or may have", () => {
     const of = (rest: Parameters<typeof records>[0]) => next(planOf([a, b]), records({ cancelAt: 5, ...rest }))
     const cancel = { _tag: "Cancel", step: "a" }
@@ -241,7 +215,7 @@ describe("decide", () => {
     const failure = { kind: "canceled", step: "a", problem: "" } as const
     expect(next(planOf([a]), records({ cancelAt: 5, failure }))).toEqual({ _tag: "Failed", failure })
     expect(next(planOf([a]), records({ cancelAt: 5, status: "completed" }))).toEqual({ _tag: "Finished" })
-    const removed = records({ cancelAt: 5, samePlan: false, steps: [step(a)] })
+    const removed = records({ cancelAt: 5, steps: [step(a)] })
     expect(next(planOf([b]), removed)).toMatchObject({ _tag: "Incompatible" })
   })
 
@@ -324,13 +298,6 @@ describe("decide, where things stand inside each other", () => {
     expect(shown(work(plan, records({ fans })))).toEqual(["each e"])
   })
 
-  it("refuses what stands in a scope and has no place in the plan", () => {
-    const of = (path: string, seq = 1) =>
-      records({ samePlan: false, turns: new Map([["l", turn(0)]]), scopes: ["l[0]"], steps: [step(a, seq, path)] })
-    expect(next(planOf([loop]), of("l[0]/gone"))).toMatchObject({ _tag: "Incompatible", step: "l[0]/gone" })
-    expect(next(planOf([loop]), of("l[0]/x"))).toMatchObject({ what: "next" })
-  })
-
   it("counts retries anew once a person has had a failed run tried again", () => {
     const attempts = [
       attempt(a, 1, "failed"),
@@ -361,7 +328,6 @@ const historyArbitrary = nodesArbitrary.chain((nodes) =>
     nodes: fc.constant(nodes),
     done: fc.integer({ min: 0, max: nodes.length }),
     kinds: fc.array(fc.constantFrom<AttemptRecord["kind"]>("failed", "refused", "rejected"), { maxLength: 5 }),
-    samePlan: fc.boolean(),
   }),
 )
 
@@ -369,11 +335,9 @@ const historyOf = (of: {
   readonly nodes: ReadonlyArray<PlanStep>
   readonly done: number
   readonly kinds: ReadonlyArray<AttemptRecord["kind"]>
-  readonly samePlan: boolean
 }): Records => {
   const next = of.nodes[of.done]
   return records({
-    samePlan: of.samePlan,
     steps: of.nodes.slice(0, of.done).map((one, seq) => step(one, seq + 1)),
     attempts: next === undefined ? [] : of.kinds.map((kind, n) => attempt(next, n + 1, kind)),
     effects: next === undefined ? [] : [0, 1, 2].map((generation) => effect(next, generation)),
@@ -397,32 +361,6 @@ describe("for any plan and history", () => {
           const refused = history.kinds.filter((kind) => kind === "refused").length
           expect(once).toMatchObject({ generation: refused })
         }
-      }),
-    )
-  })
-
-  it("appending is fine; removing, renaming, inserting before or changing the effect of a committed step is not", () => {
-    fc.assert(
-      fc.property(historyArbitrary, fc.nat(), (history, at) => {
-        fc.pre(history.done > 0)
-        const recorded = () => ({ ...historyOf(history), samePlan: false })
-        const { nodes, done } = history
-        const index = at % done
-        const added = node("a name that no other step has")
-        expect(next(planOf([...nodes, added]), recorded())).toMatchObject({
-          _tag: "Attempt",
-          path: nodes[done]?.path ?? added.path,
-        })
-        const changed = nodes[index]!
-        const other: ReadonlyArray<PlanEffect> = effectOf(changed) === "none" ? [charge] : []
-        const without = nodes.filter((_, n) => n !== index)
-        const bad = [
-          without,
-          nodes.map((one, n) => (n === index ? { ...added, effects: one.effects } : one)),
-          [...nodes.slice(0, index), added, ...nodes.slice(index)],
-          nodes.map((one, n) => (n === index ? { ...one, effects: other } : one)),
-        ]
-        for (const plan of bad) expect(next(planOf(plan), recorded())._tag).toBe("Incompatible")
       }),
     )
   })

@@ -489,11 +489,14 @@ describe("whoever reads events", () => {
       expect((await iterator.next()).value).toMatchObject({ _tag: "Waiting", path: "go" })
       const waiting = iterator.next().then(
         () => "told",
-        () => "rejected",
+        ({ _tag }) => _tag,
       )
       await new Promise((resolve) => setImmediate(resolve))
       await cairn.close()
-      expect(await waiting).toBe("rejected")
+      expect(await waiting).toBe("ClientClosed")
+      for (const events of [handle.events(), cairn.live(workflow, { runId: "r" })]) {
+        await expect(events[Symbol.asyncIterator]().next()).rejects.toMatchObject({ _tag: "ClientClosed" })
+      }
     }),
   )
 })

@@ -293,6 +293,87 @@ describe("any thrown value ends the run with a readable cause", () => {
   }
 })
 
+const sentinel = "S3NTINEL"
+
+class Unsaid extends Data.TaggedError("Unsaid")<{ readonly config: unknown; readonly retryable: boolean }> {}
+
+class Answer {
+  readonly token = sentinel
+}
+
+const request = () => ({ headers: { authorization: sentinel } })
+
+// Field case P125.
+describe("what an error without a message holds is stored nowhere: its fields are named", () => {
+  const cases: Record<string, readonly [() => unknown, string, string]> = {
+    "a tagged error": [
+      () => new Unsaid({ config: request(), retryable: false }),
+      "Unsaid",
+      "Unsaid was thrown, without a message; its fields are config, retryable",
+    ],
+    "a plain object": [
+      () => ({ _tag: "Refused", config: request() }),
+      "Refused",
+      "Refused was thrown, without a message; its fields are config",
+    ],
+    "an instance of a class": [
+      () => new Answer(),
+      "Answer",
+      "Answer was thrown, without a message; its fields are token",
+    ],
+    "an object without prototype": [
+      () => Object.assign(Object.create(null), { authorization: sentinel }),
+      "Object",
+      "Object was thrown, without a message; its fields are authorization",
+    ],
+    "a list": [() => [sentinel], "Array", "Array was thrown, without a message"],
+    "a function": [() => () => sentinel, "Function", "Function was thrown, without a message"],
+    "an object of many fields": [
+      () => Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`f${n}`, sentinel])),
+      "Object",
+      `Object was thrown, without a message; its fields are ${Array.from({ length: 20 }, (_, n) => `f${n}`).join(", ")}, …`,
+    ],
+    "a cause": [
+      () =>
+        new Error("no answer", { cause: { authorization: sentinel, of: new Unsaid({ config: 1, retryable: true }) } }),
+      "Error",
+      "no answer",
+    ],
+  }
+  for (const [what, [value, name, problem]] of Object.entries(cases)) {
+    it.live(what, () =>
+      Effect.gen(function* () {
+        const step = { effects: [], output: Schema.String, retry: { times: 1 } }
+        const { exit, state, bench } = yield* exitOf(
+          make()
+            .step("s", step, () => Effect.fail(value()))
+            .compile(),
+        )
+        expect(errorOf(exit)).toMatchObject({ _tag: "RunFailed", problem, details: { name, message: problem } })
+        const { attempts } = yield* bench.driver.loadOpen("default", "r", ["s"])
+        expect(attempts).toHaveLength(2)
+        expect(JSON.stringify([state, attempts])).not.toContain(sentinel)
+        if (what !== "a cause") return
+        const { cause } = errorOf(exit).details
+        expect(cause.message).toBe("Object was thrown, without a message; its fields are authorization, of")
+      }),
+    )
+  }
+
+  it.live("a declared failure keeps its fields, by its schema", () =>
+    Effect.gen(function* () {
+      const workflow = make({ failure: OutOfStock })
+        .step("s", { effects: [], output: Schema.String }, () =>
+          Effect.fail(new OutOfStock({ sku: "a1", since: new Date(7) })),
+        )
+        .compile()
+      const { exit, state } = yield* exitOf(workflow)
+      expect(errorOf(exit)).toMatchObject({ _tag: "OutOfStock", sku: "a1", since: new Date(7) })
+      expect(JSON.parse(state.run.failure!)).toMatchObject({ kind: "declared", value: expect.stringContaining("a1") })
+    }),
+  )
+})
+
 describe("starting an id whose run has failed", () => {
   it.live("attaches to the dead run and gives its failure, never a silent success", () =>
     Effect.gen(function* () {

@@ -84,9 +84,11 @@ describe("an output that its schema refuses", () => {
       expect(yield* Effect.flip(accept(bench, workflow, { by: "ann", output: { cents: "12" } }))).toMatchObject({
         _tag: "InvalidValue",
       })
-      expect(yield* Effect.flip(accept(bench, workflow, { by: "", output: { cents: 12 } }))).toMatchObject({
-        field: ".by",
-      })
+      for (const by of ["", " ", "\n\u00a0"]) {
+        expect(yield* Effect.flip(accept(bench, workflow, { by, output: { cents: 12 } }))).toMatchObject({
+          field: ".by",
+        })
+      }
       expect(
         yield* Effect.flip(accept(bench, workflow, { by: "ann", output: { cents: 1 } }, { step: "after" })),
       ).toMatchObject({

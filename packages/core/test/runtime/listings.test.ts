@@ -1,7 +1,7 @@
 /** Lists of runs and of open reviews, for people. */
 import { describe, expect } from "@effect/vitest"
 import { Effect, Exit, Schema } from "effect"
-import { Cairn, Workflow, type AnyWorkflow, type ListOptions } from "../../src/index.js"
+import { Cairn, fromDriver, Workflow, type AnyWorkflow, type ListOptions } from "../../src/index.js"
 import { startWorker, storeLayer, type Bench } from "./support/bench.js"
 import { row, test } from "./support/adding.js"
 
@@ -102,25 +102,32 @@ describe("the list of runs", () => {
       })
     }))
 
-  test("shows a run whose failure cannot be read, and all others (P106)", (bench) =>
-    Effect.gen(function* () {
-      yield* ended(bench)
-      const spoilt: Bench["driver"] = {
-        ...bench.driver,
-        listRuns: (page) =>
-          Effect.map(bench.driver.listRuns(page), (rows) =>
-            rows.map((each) => (each.runId === "two" ? { ...each, failure: "{" } : each)),
-          ),
-      }
-      const { fromDriver } = yield* Effect.promise(() => import("../../src/index.js"))
-      const { runs } = yield* Effect.provide(Cairn.list(), storeLayer(fromDriver(spoilt)))
-      expect(runs.map(({ runId, unreadable }) => [runId, unreadable?.reason])).toEqual([
-        ["three", undefined],
-        ["two", "Corrupt"],
-        ["one", undefined],
-      ])
-      expect(runs[1]).toMatchObject({ status: "failed", failure: null })
-    }))
+  for (const failure of ["{", '{"kind":"v99"}']) {
+    test(`shows a run whose failure cannot be read, and all others (P106): ${failure}`, (bench) =>
+      Effect.gen(function* () {
+        yield* ended(bench)
+        const spoil = (each: any): any => (each?.runId === "two" ? { ...each, failure } : each)
+        const spoilt: Bench["driver"] = {
+          ...bench.driver,
+          listRuns: (page) => Effect.map(bench.driver.listRuns(page), (rows) => rows.map(spoil)),
+          findRun: (namespace, runId) => Effect.map(bench.driver.findRun(namespace, runId), spoil),
+          findRuns: (keys) => Effect.map(bench.driver.findRuns(keys), (rows) => rows.map(spoil)),
+        }
+        const store = storeLayer(fromDriver(spoilt))
+        const { runs } = yield* Effect.provide(Cairn.list(), store)
+        expect(runs.map(({ runId, unreadable }) => [runId, unreadable?.reason])).toEqual([
+          ["three", undefined],
+          ["two", "Corrupt"],
+          ["one", undefined],
+        ])
+        expect(runs[1]).toMatchObject({ status: "failed", failure: null })
+        const error = yield* Effect.flip(
+          Effect.flatMap(Cairn.attach(broken, { runId: "two" }), ({ result }) => result),
+        ).pipe(Effect.provide(store))
+        expect(error).toMatchObject({ _tag: "StoreError", reason: "Corrupt" })
+        expect((error as Error).message).toMatch(/run 'two'.*column 'failure'/)
+      }))
+  }
 })
 
 describe("the list of open reviews", () => {

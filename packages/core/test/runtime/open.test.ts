@@ -66,10 +66,36 @@ describe("Cairn.open", () => {
     const cairn = await Cairn.open({ store: MemoryStore.layer, workflows: [slow], drain: 0 })
     const waiting = (await cairn.start(slow, null)).result().then(
       () => "resolved",
-      () => "rejected",
+      ({ _tag }) => _tag,
     )
     await cairn.close()
-    expect(await waiting).toBe("rejected")
+    expect(await waiting).toBe("ClientClosed")
+  })
+
+  it("rejects every later call with an error that says so and what to do, and closes again without one", async () => {
+    const cairn = await open(chargeAt(new Provider()))
+    const handle = await cairn.start(paying, { cents: 1 }, { runId: "r" })
+    await handle.result()
+    await cairn.close()
+    const calls = [
+      () => cairn.start(paying, { cents: 1 }),
+      () => cairn.startMany(paying, [{ input: { cents: 1 } }]),
+      () => cairn.attach(paying, { runId: "r" }),
+      () => cairn.list(),
+      () => cairn.resume({ runId: "r" }),
+      () => cairn.cost({ by: "run" }),
+      () => handle.result(),
+      () => handle.poll(),
+    ]
+    for (const call of calls) {
+      const error = await call().then(
+        () => null,
+        (thrown: unknown) => thrown,
+      )
+      expect(error).toBeInstanceOf(Error)
+      expect(error).toMatchObject({ _tag: "ClientClosed", message: expect.stringContaining("Cairn.open") })
+    }
+    await cairn.close()
   })
 })
 

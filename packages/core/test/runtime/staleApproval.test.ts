@@ -125,6 +125,8 @@ describe("an approval (P087, P088)", () => {
         { by: "ann", approve: { note: "yes" }, reject: null },
         { by: "ann" },
         { by: "", approve: { note: "yes" } },
+        { by: " ", approve: { note: "yes" } },
+        { by: "\t\u00a0", reject: null },
         { type: "propagate" },
         null,
         "yes",

@@ -7,12 +7,13 @@ import {
   Operation,
   OnUnknown,
   Output,
+  StoreError,
   Usage,
   Workflow,
   type AnyWorkflow,
   type CostOptions,
 } from "../../src/index.js"
-import { refuseUnhandled, startWorker, storeLayer, type Bench } from "./support/bench.js"
+import { intercepted, refuseUnhandled, startWorker, storeLayer, type Bench } from "./support/bench.js"
 import { followClock, row, test } from "./support/adding.js"
 
 refuseUnhandled()
@@ -109,6 +110,10 @@ describe("what a paid call has used", () => {
     ["NaN", { microDollars: Number.NaN }],
     ["infinity", { microDollars: Number.POSITIVE_INFINITY }],
     ["more than can be counted", { microDollars: 1e21 }],
+    ["more than any call costs", { microDollars: 1e12 + 1 }],
+    ["the largest number that is exact", { microDollars: Number.MAX_SAFE_INTEGER }],
+    ["more tokens than there are", { inputTokens: 1e12 + 1, outputTokens: 1 }],
+    ["tokens that cost more than any call does", { inputTokens: 1e12, outputTokens: 1 }],
     ["a fraction", { microDollars: 0.5 }],
     ["a text", { microDollars: "12" }],
     ["half of it", { inputTokens: 7 }],
@@ -129,6 +134,59 @@ describe("what a paid call has used", () => {
         expect(yield* spent(bench)).toEqual({ spent: 0, reserved: 0, calls: 1, unknown: 1 })
       }))
   }
+
+  // Field case P081.
+  test("is unknown beyond a million dollars, and no other run is stopped by it", (bench) =>
+    Effect.gen(function* () {
+      const { ask } = provider()
+      const amounts = [Number.MAX_SAFE_INTEGER, 1e12, 1e12, 7]
+      const workflow = make()
+        .step("a", { effects: model, output: Schema.Int }, () =>
+          Effect.as(
+            Effect.forEach(amounts, (n) => ask(n, 1)),
+            1,
+          ),
+        )
+        .output(Schema.Int, ({ results }: any) => results.a)
+        .compile()
+      expect(yield* run(bench, workflow)).toEqual(Exit.succeed(1))
+      expect(yield* (yield* begin(bench, workflow, "other")).result).toBe(1)
+      expect(yield* sums(bench, { by: "model" })).toMatchObject([{ calls: 8, unknown: 2, microDollars: 4e12 + 14 }])
+      expect(yield* spent(bench)).toEqual({ spent: 2e12 + 7, reserved: 0, calls: 4, unknown: 1 })
+    }))
+
+  test("of an account that cannot be read parks the run before the call, until it is mended", (bench) =>
+    Effect.gen(function* () {
+      const { ask, bills } = provider()
+      let broken = true
+      let begun = 0
+      const store = intercepted(bench.store, (method) =>
+        Effect.suspend(() => {
+          if (method !== "beginCall") return Effect.void
+          begun += 1
+          const problem = "column 'spent' holds no integer up to 2^53 - 1"
+          return broken
+            ? Effect.fail(new StoreError({ reason: "Corrupt", operation: "begin a call", problem }))
+            : Effect.void
+        }),
+      )
+      const workflow = make()
+        .step("a", { effects: model, output: Schema.Int }, () => ask(5, 1))
+        .output(Schema.Int, ({ results }: any) => results.a)
+        .compile()
+      yield* startWorker(store, { workflows: [workflow], prices })
+      const handle = yield* begin(bench, workflow)
+      const parked: any = yield* Effect.flip(handle.result)
+      expect(parked).toMatchObject({ _tag: "RunParked", reason: "CommitRefused", step: "a" })
+      expect(parked.message).toContain("column 'spent'")
+      yield* Effect.sleep("2 minutes")
+      expect([begun, bills]).toEqual([1, []])
+      broken = false
+      yield* Effect.provide(Cairn.resume({ runId: "r" }), storeLayer(bench.store))
+      const again = yield* Effect.provide(Cairn.attach(workflow, { runId: "r" }), storeLayer(bench.store))
+      expect(yield* again.result).toBe(1)
+      expect(bills).toEqual([5])
+    }))
 
   test("is unknown where the callback that tells it throws: the answer counts", (bench) =>
     Effect.gen(function* () {
@@ -274,6 +332,21 @@ describe("a budget", () => {
       const handle = yield* Effect.provide(Cairn.attach(tight, { runId: "r" }), storeLayer(bench.store))
       expect(Exit.isSuccess(yield* Effect.exit(handle.result))).toBe(true)
       expect(yield* spent(bench)).toEqual({ spent: bills.length * 30, reserved: 0, calls: bills.length, unknown: 0 })
+    }))
+
+  test("hides nothing of what was paid before it was told: the next call finds no room", (bench) =>
+    Effect.gen(function* () {
+      const { ask, bills } = provider()
+      const workflow = make("w", { budget: { run: 50 } })
+        .step("a", { effects: model, output: Schema.Void }, () =>
+          Effect.forEach([40, 30, 20], (microDollars) => Usage.report({ model: "big", microDollars })),
+        )
+        .step("b", { effects: model, output: Schema.Int }, () => ask(1, 1))
+        .compile()
+      const exit = yield* run(bench, workflow)
+      expect(exit).toMatchObject({ cause: { error: { _tag: "RunParked", reason: "BudgetExceeded", step: "b" } } })
+      expect(bills).toEqual([])
+      expect(yield* spent(bench)).toEqual({ spent: 90, reserved: 0, calls: 3, unknown: 0 })
     }))
 
   test("of a day lets the run go on by itself when the day is over", (bench) =>

@@ -306,7 +306,8 @@ describe("a stored value that cannot be read", () => {
       expect(Exit.isFailure(exit) && exit.cause).toMatchObject({
         error: { _tag: "RunParked", reason: "IncompatibleCheckpoint", step: "first" },
       })
-      expect((yield* bench.driver.load("default", "r"))!.steps.map(({ path }) => path)).toEqual(["first"])
+      const { steps } = (yield* bench.driver.load("default", "r"))!
+      expect(steps.map(({ path }) => path).filter((path) => !path.startsWith(":"))).toEqual(["first"])
       expect(effects).toBe(1)
     }).pipe(Effect.withClock(makeVirtualClock()), Effect.provide(quiet)),
   )

@@ -136,6 +136,59 @@ describe("fromDriver", () => {
     }).pipe(Effect.scoped),
   )
 
+  const details = { name: "Error", message: "m" }
+  const told = { step: "s", problem: "p" }
+  const child = { ...told, kind: "child", runId: "c", workflow: "w", version: 1 }
+  const unknown: Record<"failure" | "parked", ReadonlyArray<unknown>> = {
+    failure: [
+      ...[{ kind: "v99" }, { ...told, kind: "v99" }, null, [], "x", 1, {}, { kind: "canceled" }],
+      ...[
+        { ...told, kind: "undeclared" },
+        { ...told, kind: "undeclared", details: { name: "Error" } },
+      ],
+      ...[{ ...told, kind: "declared", operation: null }, child, { ...child, cause: { kind: "v99" } }],
+    ],
+    parked: [null, {}, "x", { reason: "OutcomeUnknown" }, { reason: 1, ...told }],
+  }
+  const known: typeof unknown = {
+    failure: [
+      ...[
+        { ...told, kind: "canceled" },
+        { ...told, kind: "undeclared", details },
+      ],
+      ...[{ ...told, kind: "declared", operation: null, value: null }],
+      ...[
+        { ...child, cause: null },
+        { ...child, cause: { ...told, kind: "canceled" } },
+      ],
+    ],
+    // A reason of a later version is still one that people can read.
+    parked: [
+      { reason: "OutcomeUnknown", ...told },
+      { reason: "v99", ...told },
+    ],
+  }
+
+  for (const column of ["failure", "parked"] as const) {
+    it.effect(`says Corrupt, with run and column, where '${column}' is of no shape that this version knows`, () =>
+      Effect.gen(function* () {
+        const driver = yield* MemoryDriver.make()
+        yield* claimed(driver)
+        for (const value of unknown[column]) {
+          const store = fromDriver(withColumn(driver, { [column]: JSON.stringify(value) }))
+          const error = yield* Effect.flip(store.findRun(newRun.namespace, newRun.runId))
+          expect(error, JSON.stringify(value)).toMatchObject({ _tag: "StoreError", reason: "Corrupt" })
+          expect(error.message).toContain(`'${newRun.runId}'`)
+          expect(error.message).toContain(`'${column}'`)
+        }
+        for (const value of known[column]) {
+          const store = fromDriver(withColumn(driver, { [column]: JSON.stringify(value) }))
+          expect((yield* store.findRun(newRun.namespace, newRun.runId))[column]).toEqual(value)
+        }
+      }),
+    )
+  }
+
   it.effect("says Corrupt, with run and column, where a column holds no JSON", () =>
     Effect.gen(function* () {
       const driver = yield* MemoryDriver.make()

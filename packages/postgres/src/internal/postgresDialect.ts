@@ -70,6 +70,8 @@ export const postgresDialect = (schema: string, lockMs = defaultLockMs): Dialect
     limitLocks: `pg_catalog.set_config('lock_timeout', '${lockMs}', true)`,
     // In the same transaction: who is woken finds the run.
     wake: `pg_catalog.pg_notify('${wakeChannel(schema)}', '')`,
+    // Its id says nothing to who listens there without being it.
+    tellOwner: (workerId) => `pg_catalog.pg_notify('${wakeChannel(schema)}', ${workerId})`,
     migrationTableExists: `select 1 from pg_catalog.pg_class as c join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where n.nspname = ${quoteLiteral(schema)} and c.relname = 'migration' and c.relkind in ('r', 'p')`,
     migrationLock: `select pg_catalog.pg_advisory_xact_lock(${migrationLockKey(schema)})`,

@@ -38,7 +38,10 @@ interface Line {
   readonly lost: Deferred.Deferred<never, Error>
 }
 
-const open = ({ channel, client: config }: WakeUpOptions, woken: () => void) =>
+/** Hears `null` when runs can be claimed, or the id of a worker that something concerns (D44). */
+export type Told = (workerId: string | null) => void
+
+const open = ({ channel, client: config }: WakeUpOptions, told: Told) =>
   Effect.gen(function* () {
     const lost = yield* Deferred.make<never, Error>()
     const line = yield* Effect.acquireRelease(
@@ -49,7 +52,7 @@ const open = ({ channel, client: config }: WakeUpOptions, woken: () => void) =>
         client.on("error", end)
         client.on("end", () => end())
         client.on("notification", (message) => {
-          if (message.channel === channel) woken()
+          if (message.channel === channel) told(message.payload ? message.payload : null)
         })
         return { client, lost }
       }),
@@ -79,16 +82,16 @@ const watch = (line: Line, probeMs: number): Effect.Effect<never, Error> =>
  *
  * *Errors.* None: a connection that is lost, or cannot be had, is tried again for ever, and logged once.
  */
-export const keepListening = (options: WakeUpOptions, woken: () => void): Effect.Effect<void, never, Scope.Scope> =>
+export const keepListening = (options: WakeUpOptions, told: Told): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const tried = yield* Deferred.make<void>()
     let tries = 0
     const once = Effect.gen(function* () {
-      const line = yield* open(options, woken)
+      const line = yield* open(options, told)
       if (tries > 0) yield* Effect.logInfo("wake-ups by Postgres are back")
       tries = 0
       // N3
-      woken()
+      told(null)
       yield* Deferred.succeed(tried, undefined)
       return yield* watch(line, options.probeMs)
     }).pipe(

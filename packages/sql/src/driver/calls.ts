@@ -38,6 +38,9 @@ const negative = ({ calls, reserved, spent, unknown }: Counted): Counted => ({
 
 const isSame = (a: Counter, b: Counter): boolean => a.kind === b.kind && a.name === b.name
 
+/** What a counter stood at; what has come to the largest sum stays there. */
+const without = (counted: number, added: number): number => (counted >= counting.most ? counted : counted - added)
+
 /** The counter that has no room for what was added to it just now. */
 const overdrawn = (
   { counters }: NewCallRow,
@@ -48,7 +51,11 @@ const overdrawn = (
     if (of.limit === null) continue
     const after = spend.find((row) => isSame(row, of))
     if (after === undefined) continue
-    const before = { ...after, spent: after.spent - added.spent, reserved: after.reserved - added.reserved }
+    const before = {
+      ...after,
+      spent: without(after.spent, added.spent),
+      reserved: without(after.reserved, added.reserved),
+    }
     if (!counting.hasRoom(of.limit, before, added)) return { of: of as Limited, before }
   }
   return null

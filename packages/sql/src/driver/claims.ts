@@ -1,9 +1,10 @@
 /** Due runs are looked for, then taken; what the update gives back is what the worker owns. */
 import type { CheckpointDriver, ClaimRequest, RunRow } from "@cairn/core"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import type { Database, Row, Session } from "../Database.js"
 import type { Dialect } from "../Dialect.js"
-import { attempt, keyOf, readAll } from "../readRow.js"
+import { attempt, keyOf, readAll, readEach } from "../readRow.js"
 import { inBatches, type Bound } from "../Statement.js"
 import { claimStatements, dueColumns } from "../statements/claim.js"
 import { runTable } from "../tables.js"
@@ -14,6 +15,11 @@ interface Due {
   readonly runId: string
   readonly since: number
 }
+
+const claimOf = ({ runId }: Row): string => `claim run '${String(runId)}'`
+
+const leftAlone =
+  "a run that is due cannot be read, and is left alone: mend the column that is named, and set its lease_owner to null"
 
 /** The claim of the driver. */
 export const claims = (dialect: Dialect, database: Database) => {
@@ -34,9 +40,10 @@ export const claims = (dialect: Dialect, database: Database) => {
       }
       const order = new Map(picked.map((due, index) => [keyOf(due.namespace, due.runId), index]))
       const position = (run: RunRow): number => order.get(keyOf(run.namespace, run.runId)) ?? order.size
-      return yield* attempt(() =>
-        [...readAll<RunRow>(operation, runTable.columns, taken)].sort((a, b) => position(a) - position(b)),
-      )
+      const runs = yield* attempt(() => readEach<RunRow>(claimOf, runTable.columns, taken))
+      // A worker that failed of it would never come to any other run; one that gave it back would get it again at once.
+      for (const run of runs) if (Either.isLeft(run)) yield* Effect.logError(leftAlone, run.left)
+      return runs.flatMap((run) => (Either.isRight(run) ? [run.right] : [])).sort((a, b) => position(a) - position(b))
     })
 
   const claimLimited = limitedClaims(dialect, database, take)

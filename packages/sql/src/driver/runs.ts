@@ -11,9 +11,10 @@ import {
   type StepRecord,
 } from "@cairn/core"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import type { Database, Row, Session } from "../Database.js"
 import type { Dialect } from "../Dialect.js"
-import { attempt, keyOf, readAll, readFirst, readRow } from "../readRow.js"
+import { attempt, keyOf, readAll, readEach, readFirst, readRow } from "../readRow.js"
 import { inBatches, type Bound, type Statement } from "../Statement.js"
 import { newRunRow, outcomeColumns, runStatements } from "../statements/runs.js"
 import { stepsStatement } from "../statements/steps.js"
@@ -127,6 +128,8 @@ export const runs = (dialect: Dialect, database: Database): RunCalls => {
     )
   }
 
+  const named = ({ runId }: Row): string => `read run '${String(runId)}'`
+
   const findRuns: CheckpointDriver["findRuns"] = (keys) => {
     const operation = "read runs"
     const wanted = [
@@ -137,8 +140,14 @@ export const runs = (dialect: Dialect, database: Database): RunCalls => {
     )
     return Effect.flatMap(asked, (found) =>
       attempt(() => {
-        const rows = readAll<Omit<RunRow, "input">>(operation, outcomeColumns, found.flat())
-        const byKey = new Map(rows.map((row) => [keyOf(row.namespace, row.runId), row]))
+        const rows = found.flat()
+        const read = readEach<Omit<RunRow, "input">>(named, outcomeColumns, rows)
+        const byKey = new Map(
+          read.map((run, index) => {
+            const { namespace, runId } = rows[index]!
+            return [keyOf(String(namespace), String(runId)), Either.merge(run)]
+          }),
+        )
         return keys.map((key) => byKey.get(keyOf(key.namespace, key.runId)) ?? null)
       }),
     )

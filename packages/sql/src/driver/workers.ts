@@ -32,11 +32,18 @@ export const workers = (dialect: Dialect, database: Database) => {
     database.transaction(`release worker '${workerId}'`, "usual", (session) =>
       Effect.asVoid(Effect.zipRight(session.run(statements.giveUp(workerId)), session.run(statements.end(workerId)))),
     )
+  const loadReached: CheckpointDriver["loadReached"] = (workerId) => {
+    const operation = `look at what has reached the runs of worker '${workerId}'`
+    return Effect.flatMap(database.query(operation, statements.reached(workerId)), (rows) =>
+      attempt(() => readAll<HeldLease>(operation, leaseColumns, rows)),
+    )
+  }
+
   const leaseHasEnded: CheckpointDriver["leaseHasEnded"] = (workerId) =>
     Effect.map(
       database.query(`read the lease of worker '${workerId}'`, statements.living(workerId)),
       (rows) => rows.length === 0,
     )
 
-  return { beat, leaseHasEnded, releaseWorker }
+  return { beat, leaseHasEnded, loadReached, releaseWorker }
 }

@@ -14,7 +14,10 @@ import { computed, whole } from "../readRow.js"
 import { overRows, textOf, type Bound, type Statement } from "../Statement.js"
 import { callCostColumns, callTable, names, selectList, spendTable, type Column } from "../tables.js"
 
-const { dayMs, dayOf } = counting
+const { dayMs, dayOf, most } = counting
+
+/** A sum that is that much or more (D41). */
+const capped = (sum: string): string => `case when ${sum} > ${most} then ${most} else ${sum} end`
 
 /** The columns of a call that it is given; the rest is the store's clock and its run's row. */
 const begunColumns = callTable.columns.filter(({ field }) => !["interruptions", "startedAt", "endedAt"].includes(field))
@@ -119,6 +122,12 @@ returning started_at as "startedAt"`,
   )
 }
 
+/** What a counter comes to: the one that was too large for it once stays so. Two of them are no more than 64 bits hold. */
+const summedUp = (name: string): string => {
+  const sum = `spend.${name} + excluded.${name}`
+  return `${name} = case when spend.${name} >= ${most} or ${sum} > ${most} then ${most} else ${sum} end`
+}
+
 const count = (dialect: Dialect) => {
   const columns = given(spendTable.columns)
   const added = ["spent", "reserved", "calls", "unknown"]
@@ -129,7 +138,7 @@ const count = (dialect: Dialect) => {
 insert into ${dialect.table("spend")} as spend (${names(spendTable.columns)})
 select ${names(columns)} from given where true
 on conflict (${spendTable.key.join(", ")}) do update
-set ${added.map((name) => `${name} = spend.${name} + excluded.${name}`).join(", ")}
+set ${added.map(summedUp).join(", ")}
 returning ${selectList(dialect, spendColumns)}`,
   )
 }
@@ -165,7 +174,7 @@ const waiting = (dialect: Dialect, kind: Counter["kind"]) => {
   select run.run_id from family join counter on true
   join ${run} as run on run.namespace = counter.namespace and run.parent_run_id = family.run_id
 )
-select cast(coalesce(sum(paid.at_most), 0) as ${dialect.types.integer}) as "waiting"
+select cast(${capped("coalesce(sum(paid.at_most), 0)")} as ${dialect.types.integer}) as "waiting"
 from counter join ${dialect.table("call")} as paid on paid.namespace = counter.namespace and paid.state = 'begun'
 join ${run} as run on run.namespace = paid.namespace and run.run_id = paid.run_id and run.claim_token = paid.claim_token
 join ${dialect.table("worker")} as worker on worker.worker_id = run.lease_owner and worker.until > ${dialect.now}
@@ -176,11 +185,15 @@ where ${counted(kind)}`,
 
 const waitingGiven: ReadonlyArray<Column> = [computed("namespace", "text"), computed("name", "text"), computed("since")]
 
+const asStored = callCostColumns.filter(({ field }) => field !== "saved")
+
 const listed = (dialect: Dialect) => {
   const write = (isFirst: boolean): string =>
     textOf(
       dialect,
-      (place) => `select ${selectList(dialect, callCostColumns, "cost")} from ${dialect.table("call_cost")} as cost
+      (
+        place,
+      ) => `select ${selectList(dialect, asStored, "cost")}, ${capped("cost.saved")} as "saved" from ${dialect.table("call_cost")} as cost
 where cost.namespace = ${place()} and cost.run_id = ${place()}${isFirst ? "" : ` and (cost.started_at, cost.call_id) > (${place()}, ${place()})`}
 order by cost.started_at, cost.call_id limit ${place()}`,
     )
@@ -217,7 +230,7 @@ const summed =
     const used = filters.filter(([, value]) => value !== null)
     const isPerWorkflow = by === "step" || by === "run"
     const integer = dialect.types.integer
-    const sum = (of: string): string => `cast(coalesce(sum(${of}), 0) as ${integer})`
+    const sum = (of: string): string => `cast(${capped(`coalesce(sum(${of}), 0)`)} as ${integer})`
     const text = textOf(
       dialect,
       (place) => `select ${keys[by]} as "key", ${isPerWorkflow ? "cost.workflow" : "cast(null as text)"} as "workflow",

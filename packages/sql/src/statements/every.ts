@@ -236,6 +236,7 @@ export const everyStatement = (dialect: Dialect): Readonly<Record<string, Statem
     "sum the calls of a day": calls.sum({ ...sums, by: "model", from: 1, before: 90_000_000 }),
     "load signals": inbox.waiting("n", "r", ["s", "t"]),
     "list a worker's leases": workers.leases("w"),
+    "list what has reached a worker's runs": workers.reached("w"),
     "give up a worker's runs": workers.giveUp("w"),
     "end a worker": workers.end("w"),
   }

@@ -31,12 +31,25 @@ const givenColumns = newColumns.map((column) => ({ ...column, name: `given_${col
 const signalRow = (signal: NewSignalRow, position: number): ReadonlyArray<Bound> =>
   newColumns.map(({ field }) => (field === "position" ? position : signal[field as keyof NewSignalRow]))
 
+/** What follows an update that counts something on a run's `inbox`: who is told of it. */
+export const tellings = (dialect: Dialect) => {
+  const { tellOwner, wake } = dialect
+  if (wake === null || tellOwner === null) return { told: "", wokenOrTold: "" }
+  const owner = tellOwner("run.lease_owner")
+  const returning = (otherwise: string) =>
+    `\nreturning case when run.lease_owner is not null then ${owner}${otherwise} end as "woken"`
+  return {
+    /** D44 */
+    told: returning(""),
+    /** The same of one that can be claimed now, unless an owner holds it, although it rests (D18). */
+    wokenOrTold: returning(` else ${wake}`),
+  }
+}
+
 /** The update of one run's row: what is counted, and what becomes of a run that rests. */
 const updates = (dialect: Dialect) => {
   const run = dialect.table("run")
-  // D18; one that an owner holds, although it rests, is not claimable.
-  const woken =
-    dialect.wake === null ? "" : `\nreturning case when run.lease_owner is null then ${dialect.wake} end as "woken"`
+  const { told, wokenOrTold } = tellings(dialect)
   const wakes = "status = 'pending', wake_at = null, updated_at = clock.at"
   const update = (further: (place: () => string) => ReadonlyArray<string>, returning: string) =>
     textOf(dialect, (place) => {
@@ -55,11 +68,11 @@ where run.namespace = ${place()} and run.run_id = ${place()}${returning}`
     "recoveries = case when run.status = 'review' then 0 else run.recoveries end",
   ]
   return {
-    count: update(() => [], ""),
-    countAndWake: update(() => [wakes], woken),
-    cancel: update(marks, ""),
-    cancelAndTell: update(marks, woken),
-    cancelAndWake: update((place) => [...marks(place), ...takesUp], woken),
+    count: update(() => [], told),
+    countAndWake: update(() => [wakes], wokenOrTold),
+    cancel: update(marks, told),
+    cancelAndTell: update(marks, wokenOrTold),
+    cancelAndWake: update((place) => [...marks(place), ...takesUp], wokenOrTold),
   }
 }
 

@@ -4,6 +4,7 @@ import type { Dialect } from "../Dialect.js"
 import { whole } from "../readRow.js"
 import { listOf, padded, textOf, type Bound, type Place, type Statement } from "../Statement.js"
 import { effectTable, names, runTable, selectList, stepTable, type Column, type Table } from "../tables.js"
+import { tellings } from "./inbox.js"
 import { rowsOfRun, runNumber } from "./rowsOfRun.js"
 
 /** What a fork takes over from its source as it is. */
@@ -32,7 +33,7 @@ update ${run} as run set ${set} from clock
 where run.namespace = ${place()} and run.run_id = ${place()}${returning}`,
     )
   return {
-    pause: update("inbox = run.inbox + 1, paused_at = clock.at", ""),
+    pause: update("inbox = run.inbox + 1, paused_at = clock.at", tellings(dialect).told),
     unpause: update("paused_at = null", woken),
   }
 }

@@ -78,10 +78,10 @@ const wakeParents = (dialect: Dialect) => {
   const isOver = "run.status in ('completed', 'failed', 'canceled')"
   // D18: of what became claimable by it. One that was written in this very millisecond is told of for nothing.
   const woken =
-    dialect.wake === null
+    dialect.wake === null || dialect.tellOwner === null
       ? ""
-      : `\nreturning case when run.status = 'pending' and run.updated_at = clock.at and run.lease_owner is null
-  then ${dialect.wake} end as "woken"`
+      : `\nreturning case when run.lease_owner is not null then ${dialect.tellOwner("run.lease_owner")}
+  when run.status = 'pending' and run.updated_at = clock.at then ${dialect.wake} end as "woken"`
   return overRows(
     dialect,
     parentColumns,

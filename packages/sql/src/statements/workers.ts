@@ -27,11 +27,12 @@ select given_worker_id, clock.at + given_lease_ms from given, clock where true
 on conflict (worker_id) do update set until = excluded.until
 returning until as "until", until - ${place()} as "now"`,
   )
-  const leases = textOf(
-    dialect,
-    (place) => `select ${selectList(dialect, leaseColumns)} from ${run}
-where lease_owner = ${place()} and claim_token is not null order by namespace, run_id`,
-  )
+  const held = (which: string) =>
+    textOf(
+      dialect,
+      (place) => `select ${selectList(dialect, leaseColumns)} from ${run}
+where lease_owner = ${place()} and claim_token is not null${which} order by namespace, run_id`,
+    )
   // D18: only for what became claimable by it.
   const woken =
     dialect.wake === null ? "" : `\nreturning case when run.status = 'pending' then ${dialect.wake} end as "woken"`
@@ -58,7 +59,8 @@ where run.lease_owner = ${place()}${woken}`,
   return {
     /** The clock of the beat follows from what it wrote: one reading serves both. */
     beat: (workerId: string, leaseMs: number): Statement => beat([[workerId, leaseMs]], [leaseMs]),
-    leases: of(leases),
+    leases: of(held("")),
+    reached: of(held(" and inbox > 0")),
     living: of(living),
     giveUp: of(giveUp),
     end: of(end),

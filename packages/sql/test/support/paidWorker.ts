@@ -65,7 +65,7 @@ export const pay = async (
   const workflow = paying(log)
   const live = Worker.layer({
     workflows: [workflow],
-    lease: "600 millis",
+    lease: "1500 millis",
     pollInterval: "50 millis",
     drain: 0,
     maxRecoveries: 50,

@@ -13,9 +13,9 @@ import { sqliteDialect } from "./sqliteDialect.js"
 /**
  * How a file is opened.
  *
- * *Shape.* `filename`: a path, or `:memory:` for a database of this process alone, gone with it. `synchronous`: `full`
+ * *Shape.* `filename`: a path without NUL, or `:memory:` for a database of this process alone, gone with it. `synchronous`: `full`
  * (the default) returns from a commit when the disk has it; `normal` is faster, and a power failure (not a crash of the
- * process) may take the last commits back. `busyTimeoutMs` (5,000): how long a call waits for other writers before it
+ * process) may take the last commits back. `busyTimeoutMs` (5,000; from 0 to 2^31 - 1): how long a call waits for other writers before it
  * fails as `Busy`. `allowNetworkFileSystem` (false): opens a file on a network file system all the same. `migrate`
  * (true): creates and changes the tables; with false, tables of another version are an error.
  *
@@ -31,6 +31,19 @@ export interface SqliteStoreOptions {
 }
 
 const defaultBusyTimeoutMs = 5_000
+
+const refused = (problem: string): StoreError =>
+  new StoreError({ reason: "Unknown", operation: "read the options of the SQLite store", problem })
+
+/** Callers without types may give anything: a deadline that is none would never pass, and SQLite reads a name up to a NUL. */
+const checkOptions = ({ busyTimeoutMs = 0, filename }: SqliteStoreOptions): Effect.Effect<void, StoreError> => {
+  if (typeof filename !== "string" || filename === "" || filename.includes("\0")) {
+    return refused(`'filename' is ${JSON.stringify(filename)}, it has to be a path without NUL, or ':memory:'`)
+  }
+  return Number.isSafeInteger(busyTimeoutMs) && busyTimeoutMs >= 0 && busyTimeoutMs <= 2 ** 31 - 1
+    ? Effect.void
+    : refused(`'busyTimeoutMs' is ${String(busyTimeoutMs)}, it has to be a whole number from 0 to 2147483647`)
+}
 
 // A log that once grew is cut back to this size when it is reset: else the largest burst stays on disk for ever.
 const journalSizeLimitBytes = 64 * 1024 * 1024
@@ -96,6 +109,7 @@ export const openDatabase = (
   options: SqliteStoreOptions,
 ): Effect.Effect<{ readonly connection: Connection; readonly database: Database }, StoreError, Scope.Scope> =>
   Effect.gen(function* () {
+    yield* checkOptions(options)
     yield* warnOfRuntime
     yield* checkFileSystem(options.filename, options.allowNetworkFileSystem ?? false)
     const connection = yield* Effect.mapError(openFile(options.filename), (error) =>

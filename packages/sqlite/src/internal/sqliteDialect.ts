@@ -39,6 +39,7 @@ export const sqliteDialect: Dialect = {
   commitsAtOnce: false,
   limitLocks: null,
   wake: null,
+  tellOwner: null,
   migrationTableExists: "select 1 from sqlite_master where type = 'table' and name = 'cairn_migration'",
   migrationLock: null,
   beforeTables: [],

@@ -2,6 +2,7 @@
 import * as Either from "effect/Either"
 import { InvalidValue } from "../Errors.js"
 import { thrownText } from "./thrownText.js"
+import { isInstance } from "./untrusted.js"
 
 /** Stored text as a value; null is `undefined`. */
 export const parse = (text: string | null, place: string): Either.Either<unknown, InvalidValue> => {
@@ -22,7 +23,7 @@ export const guarded = <A>(
   try {
     return run()
   } catch (thrown) {
-    const deep = thrown instanceof RangeError
+    const deep = isInstance(thrown, RangeError)
     const problem = deep
       ? "it is nested too deeply for its schema; flatten it"
       : `its schema threw: ${thrownText(thrown)}`

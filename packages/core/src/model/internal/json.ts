@@ -5,6 +5,7 @@
  */
 
 import { thrownText } from "./thrownText.js"
+import { isInstance } from "./untrusted.js"
 
 /** What is wrong with a value, and where. `field` reads like `.lines[3].due`. */
 export interface JsonProblem {
@@ -53,10 +54,10 @@ const refuse = (reason: JsonProblem["reason"], path: ReadonlyArray<PropertyKey>,
 }
 
 const caught = (thrown: unknown): JsonProblem => {
-  if (thrown instanceof Refusal) {
+  if (isInstance(thrown, Refusal)) {
     return { reason: thrown.reason, field: renderField(thrown.path), problem: thrown.problem }
   }
-  if (thrown instanceof RangeError) {
+  if (isInstance(thrown, RangeError)) {
     return { reason: "NotJson", field: "", problem: "it is nested too deeply to be written; flatten it" }
   }
   return { reason: "NotJson", field: "", problem: `it could not be read: ${thrownText(thrown)}` }
@@ -145,18 +146,41 @@ export const toJsonText = (value: unknown): { readonly text: string | null } | J
   }
 }
 
-const walkGiven = (value: unknown, path: Array<PropertyKey>, above: Set<object>): void => {
-  if (typeof value !== "object" || value === null) return
+/** What is left to the schema, and where it stands. */
+interface Foreign {
+  readonly value: object
+  readonly path: ReadonlyArray<PropertyKey>
+}
+
+/** What a look at a given value has found: what is wrong with it, and what only its schema knows how to write. */
+export interface Look {
+  readonly problem: JsonProblem | null
+  readonly foreign: ReadonlyArray<Foreign>
+}
+
+const nothingFound: Look = { problem: null, foreign: [] }
+
+interface Visit {
+  readonly above: Set<object>
+  foreign: Array<Foreign> | null
+}
+
+const walkGiven = (value: unknown, path: Array<PropertyKey>, visit: Visit): void => {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) return
   const array = Array.isArray(value)
-  if (!array && !isPlain(value)) return
+  if (!array && (typeof value === "function" || !isPlain(value))) {
+    ;(visit.foreign ??= []).push({ value, path: [...path] })
+    return
+  }
+  const { above } = visit
   if (above.has(value)) refuse("Circular", path, "it contains itself")
   above.add(value)
   if (array) {
     for (let i = 0; i < value.length; i++) {
       const member: unknown = value[i]
-      if (typeof member !== "object" || member === null) continue
+      if ((typeof member !== "object" && typeof member !== "function") || member === null) continue
       path.push(i)
-      walkGiven(member, path, above)
+      walkGiven(member, path, visit)
       path.pop()
     }
   } else {
@@ -164,7 +188,7 @@ const walkGiven = (value: unknown, path: Array<PropertyKey>, above: Set<object>)
       path.push(key)
       // Schemas build their results by assignment, and an assignment to this key sets the prototype instead.
       if (key === "__proto__") refuse("NotJson", path, "a key named __proto__ cannot be carried; rename it")
-      walkGiven((value as Record<string, unknown>)[key], path, above)
+      walkGiven((value as Record<string, unknown>)[key], path, visit)
       path.pop()
     }
   }
@@ -173,16 +197,65 @@ const walkGiven = (value: unknown, path: Array<PropertyKey>, above: Set<object>)
 
 /**
  * Finds, before a schema sees the value, what would make it loop for ever or lose a key in silence: cycles and own keys
- * named `__proto__`, in plain objects and arrays. Instances of classes are left to their schema.
+ * named `__proto__`, in plain objects and arrays. Instances of classes are left to their schema; `findLoss` says what that made
+ * of them.
  */
-export const findHazard = (value: unknown): JsonProblem | null => {
-  if (typeof value !== "object" || value === null) return null
+export const lookAt = (value: unknown): Look => {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) return nothingFound
   try {
-    walkGiven(value, [], new Set())
-    return null
+    const visit: Visit = { above: new Set(), foreign: null }
+    walkGiven(value, [], visit)
+    return visit.foreign === null ? nothingFound : { problem: null, foreign: visit.foreign }
   } catch (thrown) {
-    return caught(thrown)
+    return { problem: caught(thrown), foreign: [] }
   }
+}
+
+/** By what they are, not by their class: those of another realm count, and what extends them. */
+const keptInside =
+  /^\[object (?:Date|Map|Set|Weak\w+|Promise|RegExp|URL|URLSearchParams|DataView|Number|String|Boolean|Symbol|BigInt|\w*Function|\w*Generator|\w*ArrayBuffer|\w+ Iterator|Headers|FormData|Request|Response|Blob|File)\]$/
+
+/** An error of a class of its own says by its fields what it is; of these the message is all. */
+const bareErrors: ReadonlySet<unknown> = new Set(
+  [Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError, AggregateError].map(
+    ({ prototype }) => prototype as unknown,
+  ),
+)
+
+/** Whether all that an object says is kept elsewhere than in its fields, by the language or its host. */
+const isOpaque = (value: object): boolean =>
+  ArrayBuffer.isView(value) ||
+  bareErrors.has(Object.getPrototypeOf(value)) ||
+  keptInside.test(Object.prototype.toString.call(value))
+
+const at = (value: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
+  path.reduce<unknown>(
+    (found, key) =>
+      typeof found === "object" && found !== null ? (found as Record<PropertyKey, unknown>)[key] : undefined,
+    value,
+  )
+
+/** Whether nothing of it was written, or its own fields alone, as of any object. */
+const isCopied = (value: object, written: object): boolean => {
+  const keys = Object.keys(written)
+  if (keys.length === 0) return !("size" in value && value.size === 0)
+  return keys.length === Object.keys(value).length && keys.every((key) => Object.hasOwn(value, key))
+}
+
+/**
+ * Finds what a schema took for an object of fields although it is none: a Map under a record is written as `{}`, and a Buffer as its
+ * bytes by number. What a schema for it has written looks otherwise.
+ */
+export const findLoss = (foreign: ReadonlyArray<Foreign>, written: unknown): JsonProblem | null => {
+  for (const { path, value } of foreign) {
+    const found = at(written, path)
+    if (typeof found !== "object" || found === null || Array.isArray(found) || !isPlain(found)) continue
+    if (isOpaque(value) && isCopied(value, found)) {
+      const problem = `${className(value)} would be written as a plain object, without what it holds; use a schema that encodes it`
+      return { reason: "NotJson", field: renderField(path), problem }
+    }
+  }
+  return null
 }
 
 const canonical = (value: unknown): unknown => {

@@ -47,7 +47,8 @@ export const fromPromise = (
   step: string,
 ): Effect.Effect<unknown, StepThrew> =>
   Effect.async<unknown, StepThrew>((resume) => {
-    const settled = promise.then(
+    // Taken over first: the `then` of another kind of promise may throw.
+    const settled = Promise.resolve(promise).then(
       (value) => resume(Effect.succeed(value)),
       (thrown: unknown) => resume(Effect.fail(new StepThrew({ step, thrown }))),
     )
@@ -72,6 +73,29 @@ const isPromiseLike = (value: unknown): value is PromiseLike<unknown> =>
 const isComputation = (value: unknown): value is Effect.Effect<unknown, unknown, never> =>
   Effect.isEffect(value) && !Option.isOption(value) && !Either.isEither(value)
 
+/**
+ * A generator in the hands of Effect. What it throws is a defect, as in any `Effect.gen`, but one that can be looked at: Effect's own
+ * look at a revoked proxy would end the fiber without an exit.
+ */
+class Steps implements IterableIterator<any, unknown> {
+  constructor(
+    private readonly generator: Generator<any, unknown, any>,
+    private readonly step: string,
+  ) {}
+
+  next(value: unknown): IteratorResult<any, unknown> {
+    try {
+      return this.generator.next(value)
+    } catch (thrown) {
+      throw new StepThrew({ step: this.step, thrown })
+    }
+  }
+
+  [Symbol.iterator](): this {
+    return this
+  }
+}
+
 interface Tools {
   readonly signal: LazySignal
   readonly provide: (computation: Effect.Effect<unknown, unknown>) => Effect.Effect<unknown, unknown>
@@ -87,16 +111,52 @@ export const fromReturned = (
   tools: Tools,
   step: string,
 ): Effect.Effect<unknown, unknown, never> => {
-  let returned: unknown
   try {
-    returned = call()
+    const returned = call()
+    // What it has returned is looked at in here, too: a revoked proxy throws at every look.
+    if (isComputation(returned)) return Exit.isExit(returned) ? returned : tools.provide(returned)
+    if (isGenerator(returned)) {
+      const steps = new Steps(returned, step)
+      return tools.provide(Effect.gen(() => steps as unknown as Generator<never, unknown, never>))
+    }
+    return isPromiseLike(returned) ? fromPromise(returned, tools.signal, step) : Exit.succeed(returned)
   } catch (thrown) {
     return Exit.fail(new StepThrew({ step, thrown }))
   }
-  if (isComputation(returned)) return Exit.isExit(returned) ? returned : tools.provide(returned)
-  if (isGenerator(returned)) {
-    const generator = returned
-    return tools.provide(Effect.gen(() => generator as Generator<never, unknown, never>))
-  }
-  return isPromiseLike(returned) ? fromPromise(returned, tools.signal, step) : Exit.succeed(returned)
 }
+
+/** The effect that a function of the user gives: whatever else it gives or throws could end the fiber that runs it. */
+export const effectOf = <A, E, R>(ask: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    try {
+      const given: unknown = ask()
+      return Effect.isEffect(given)
+        ? (given as Effect.Effect<A, E, R>)
+        : Effect.die(new TypeError("expected a function that gives an Effect"))
+    } catch (thrown) {
+      return Exit.die(thrown)
+    }
+  })
+
+/**
+ * `Effect.try`, and `Effect.tryPromise`, for functions of the user. What they throw is the failure, whatever it is: Effect's own look at
+ * it, and would throw in turn at what cannot be looked at.
+ */
+export const tried = <A>(ask: () => A): Effect.Effect<A, unknown> =>
+  Effect.suspend(() => {
+    try {
+      return Exit.succeed(ask())
+    } catch (thrown) {
+      return Exit.fail(thrown)
+    }
+  })
+
+export const triedPromise = <A>(ask: () => PromiseLike<A>): Effect.Effect<A, unknown> =>
+  Effect.flatMap(tried(ask), (promise) =>
+    Effect.async<A, unknown>((resume) => {
+      Promise.resolve(promise).then(
+        (value) => resume(Exit.succeed(value)),
+        (thrown: unknown) => resume(Exit.fail(thrown)),
+      )
+    }),
+  )

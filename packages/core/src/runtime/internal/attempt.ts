@@ -51,6 +51,7 @@ const stepBody = (
   const add = (name: string, value: unknown): unknown =>
     Object.defineProperty(context, name, { value, enumerable: true })
   return Effect.gen(function* () {
+    yield* session.annotated(attempt)
     if (performs) add("perform", yield* tools.promised(tools.perform.bind(tools)))
     if (readsData) add("read", yield* tools.promised(tools.read.bind(tools)))
     if (access !== null) {
@@ -62,21 +63,23 @@ const stepBody = (
 }
 
 const performBody = (session: RunSession, attempt: Attempt, node: PerformNode, state: OperationState): Body =>
-  Effect.gen(function* () {
-    yield* session.annotated(attempt)
-    const context = lookContext(partsAt(session.placeOf(attempt), parkUnread(session, state)))
-    const payload = yield* Effect.try({
-      try: () => node.payload(context),
-      catch: (thrown) => new StepThrew({ step: node.name, thrown }),
-    }).pipe(Effect.orDie)
-    if (payload === null && node.optional) return null
-    const performed = performIn(session, attempt, state)(node.operation, payload)
-    if (!node.settle) return yield* performed
-    return yield* Effect.match(performed, {
-      onSuccess: (value): unknown => ({ ok: true, value }),
-      onFailure: (error): unknown => ({ ok: false, error }),
-    })
-  })
+  session.attempted(
+    attempt,
+    Effect.gen(function* () {
+      const context = lookContext(partsAt(session.placeOf(attempt), parkUnread(session, state)))
+      const payload = yield* Effect.try({
+        try: () => node.payload(context),
+        catch: (thrown) => new StepThrew({ step: node.name, thrown }),
+      }).pipe(Effect.orDie)
+      if (payload === null && node.optional) return null
+      const performed = performIn(session, attempt, state)(node.operation, payload)
+      if (!node.settle) return yield* performed
+      return yield* Effect.match(performed, {
+        onSuccess: (value): unknown => ({ ok: true, value }),
+        onFailure: (error): unknown => ({ ok: false, error }),
+      })
+    }),
+  )
 
 const withTimeout = (session: RunSession, body: Body, attempt: Attempt): Body => {
   const { name } = attempt.node

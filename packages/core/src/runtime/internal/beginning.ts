@@ -66,12 +66,13 @@ const begunUntil = (session: RunSession, effect: EffectRecord, cutOff: CutOff | 
 }
 
 /**
- * How long to wait before an attempt: its own backoff, and, where an operation that was cut off may still be under way, the
+ * How long to wait before an attempt: its own backoff, by this process's clock where it has failed here just now; and, where an operation that was cut off may still be under way, the
  * end of that owner's lease, or the moment at which a cancel cut it off here, plus the operation's timeout (X5).
  */
 const waitMs = (session: RunSession, attempt: Attempt, nowMs: number, cutOff: CutOff | null): number => {
-  const own = attempt.notBefore === null ? 0 : attempt.notBefore - nowMs
-  const { effect, node } = attempt
+  const { effect, node, notBefore } = attempt
+  const due = session.timers.get(attempt.path)
+  const own = due !== undefined ? Math.ceil(due - session.nowMs) : notBefore === null ? 0 : notBefore - nowMs
   const until = effect?.state === "intended" ? begunUntil(session, effect, cutOff) : null
   if (until === null) return Math.max(0, own)
   const timeoutMs = Math.max(...node.operations.map((operation) => operation.timeoutMs))
@@ -86,6 +87,7 @@ const wait = (session: RunSession, attempt: Attempt, cutOff: CutOff | null): Eff
     const { env } = session
     const needsClock = attempt.notBefore !== null || attempt.effect !== null
     const delayMs = needsClock ? waitMs(session, attempt, yield* session.persist(env.store.now), cutOff) : 0
+    session.timers.delete(attempt.path)
     if (delayMs > inProcessMs) return yield* again(session, attempt, delayMs, { effects: [], attempts: [] })
     if (delayMs > 0) yield* Effect.sleep(delayMs)
     // W6: what a step reads may be paid for, and could not be kept while the store is away.

@@ -54,5 +54,5 @@ export const childResult = (node: ChildNode, run: RunOutcome): { readonly text: 
   }
   if (!node.settle) return null
   const error = { runId: run.runId, reason: run.cancelReason, failure: run.failure }
-  return { text: JSON.stringify({ ok: false, error }) }
+  return toJsonText({ ok: false, error }) as { readonly text: string }
 }

@@ -1,7 +1,9 @@
 /** The end of a run: the workflow's output, computed from committed results and gated like every output (X3). */
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
 import { codecOf, type Gated } from "../../model/Codec.js"
+import { isInstance } from "../../model/internal/untrusted.js"
 import type { ParkRecord, StepRecord } from "../../model/Records.js"
 import { lookContext, type OnUnreadable } from "./context.js"
 import { errorDetails } from "./errorDetails.js"
@@ -36,10 +38,12 @@ export const looked = (
     let unreadable: Unreadable | null = null
     const onUnreadable: OnUnreadable = (step, error) => (unreadable = new Unreadable(step, error.message))
     const context = lookContext(partsAt(session.place(prefix), onUnreadable))
-    return Effect.try({
-      try: () => look(sees === "window" ? withWindow(session, context, onUnreadable) : context),
-      catch: (thrown) => unreadable ?? thrown,
-    })
+    try {
+      return Exit.succeed(look(sees === "window" ? withWindow(session, context, onUnreadable) : context))
+    } catch (thrown) {
+      // No `Effect.try`: it looks at what is thrown, which may be nothing to look at.
+      return Exit.fail(unreadable ?? thrown)
+    }
   })
 
 /** A value as the workflow's output. */
@@ -83,7 +87,7 @@ const completed = (
       yield* session.commit({ run: leave("completed", "", { output: output.right.text }) })
       return { _tag: "Final" } as const
     }
-    if (output.left instanceof Unreadable) return yield* parkUnreadable(session, "", output.left)
+    if (isInstance(output.left, Unreadable)) return yield* parkUnreadable(session, "", output.left)
     const details = errorDetails(output.left)
     return yield* fail(session, step, { kind: "undeclared", step, problem: details.message, details })
   })

@@ -26,7 +26,7 @@ export interface Course {
 export const noted = ({ held, later, session }: Course, path: string, turn: Turn): LoopEnd | null => {
   switch (turn?._tag) {
     case "Later":
-      later.set(path, session.clock.unsafeCurrentTimeMillis() + turn.delayMs)
+      later.set(path, session.nowMs + turn.delayMs)
       return null
     case "Held":
       held.set(path, turn.parked)
@@ -34,4 +34,20 @@ export const noted = ({ held, later, session }: Course, path: string, turn: Turn
     default:
       return turn ?? null
   }
+}
+
+/** Forgets what had to wait and is due. */
+export const dropDue = ({ later, session }: Course): void => {
+  if (later.size === 0) return
+  const now = session.nowMs
+  for (const [path, at] of later) if (at <= now) later.delete(path)
+}
+
+/** Milliseconds until the first of what has to wait is due, or until `inMs`; null where nothing has a time. */
+export const soonestMs = ({ later, session }: Course, inMs: number | null): number | null => {
+  if (later.size === 0) return inMs
+  const now = session.nowMs
+  let soonest = inMs ?? Number.POSITIVE_INFINITY
+  for (const at of later.values()) soonest = Math.min(soonest, Math.max(0, Math.ceil(at - now)))
+  return soonest
 }

@@ -11,7 +11,9 @@ import { capturedRows, type AnyDataVersion, type Captured, type Json } from "../
 import { dataNeedsTransactions, dataReadOutside, undeclaredData } from "../../model/DiagnosticCode.js"
 import { InvalidValue, StepMisuse, StepTimeout } from "../../model/Errors.js"
 import { toJsonText } from "../../model/internal/json.js"
+import { isInstance } from "../../model/internal/untrusted.js"
 import type { TransactionAccess } from "../../store/CheckpointDriver.js"
+import { effectOf, tried } from "./asynchrony.js"
 import type { DataRead } from "./dataNotes.js"
 import type { Attempt } from "./decide.js"
 import { stopWith, type OperationState } from "./operationState.js"
@@ -52,7 +54,7 @@ const look = <A, E>(
       Effect.flatMap((value) => Effect.fail(new Found(value))),
     ) as Effect.Effect<never, unknown>
   return Effect.matchEffect(persisting(env, transact<never, unknown>({ timeoutMs }, body)), {
-    onFailure: (error) => (error instanceof Found ? Effect.succeed(error.value as A) : Effect.fail(error)),
+    onFailure: (error) => (isInstance(error, Found) ? Effect.succeed(error.value as A) : Effect.fail(error)),
     onSuccess: ({ value }) => Effect.succeed(value),
   })
 }
@@ -62,7 +64,7 @@ type StoreSource = Extract<AnyDataVersion["source"], { readonly place: "store" }
 const rowsIn = (source: StoreSource, key: Json, access: TransactionAccess): Effect.Effect<Seen, unknown, any> =>
   Effect.gen(function* () {
     const snapshot = access.snapshot === undefined ? null : yield* access.snapshot
-    const asked = yield* Effect.try({ try: () => source.rows(key), catch: (thrown) => thrown })
+    const asked = yield* tried(() => source.rows(key))
     const rows: Effect.Effect<ReadonlyArray<unknown>, unknown, any> = Effect.isEffect(asked)
       ? asked
       : access.query(asked.text, asked.parameters ?? [])
@@ -83,7 +85,7 @@ export const capture = (
       ? access === null
         ? look(env, step, name, (lent) => rowsIn(source, key, lent))
         : rowsIn(source, key, access)
-      : Effect.map(Effect.scoped(Effect.suspend(() => source.capture(key))), ({ token, value }): Seen => ({
+      : Effect.map(Effect.scoped(effectOf(() => source.capture(key))), ({ token, value }): Seen => ({
           value,
           token,
           snapshot: null,

@@ -17,7 +17,8 @@ import type {
 } from "../../model/Records.js"
 import type { Fan, Frame } from "./frames.js"
 import { casePrefix, instancePath, prefixOf, scopeOf, segmentOf, turnPrefix } from "./paths.js"
-import { incompatible, nodeAt } from "./planIndex.js"
+import { nodeAt } from "./planIndex.js"
+import { incompatible } from "./standing.js"
 import { compactionPath, statePath, type WindowState } from "./windowStates.js"
 
 /** The records of a run. The loop adds to them what it has committed. */
@@ -27,8 +28,6 @@ export interface Records {
   readonly failure: FailureRecord | null
   /** When somebody asked to cancel the run; null if nobody has. */
   readonly cancelAt: number | null
-  /** Whether the run was last committed under this very plan: nothing needs to be compared then. */
-  readonly samePlan: boolean
   /** By scope; that of the empty text is always there. */
   readonly frames: ReadonlyMap<string, Frame>
   /** The turn that each open loop has come to, by its path; null where none has begun. */

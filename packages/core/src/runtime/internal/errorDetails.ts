@@ -21,17 +21,40 @@ export const property = (value: unknown, key: string): unknown => {
   }
 }
 
-const textOf = (value: unknown): string => {
+/** Most fields that are named: enough to know the error by. */
+const maxFields = 20
+
+/** What every error has, and what is said of it apart. */
+const told: ReadonlySet<string> = new Set(["_tag", "name", "message", "stack", "cause"])
+
+const fieldsOf = (value: object): ReadonlyArray<string> => {
   try {
-    return typeof value === "object" && value !== null ? (JSON.stringify(value) ?? String(value)) : String(value)
+    return Array.isArray(value) ? [] : Object.keys(value).filter((key) => !told.has(key))
   } catch {
-    return "a value that cannot be shown"
+    // A proxy that throws has none to name.
+    return []
   }
+}
+
+const constructorName = (value: object): string | null => {
+  const name = property(property(value, "constructor"), "name")
+  return typeof name === "string" && name !== "" ? name : null
+}
+
+/**
+ * What an error without a message is: its fields by name. What they hold may be a request with its credentials (field case P125), and
+ * nobody has said that it is to be kept.
+ */
+const withoutMessage = (name: string, value: object): string => {
+  const fields = fieldsOf(value)
+  if (fields.length === 0) return `${name} was thrown, without a message`
+  const named = fields.slice(0, maxFields).join(", ")
+  return `${name} was thrown, without a message; its fields are ${named}${fields.length > maxFields ? ", …" : ""}`
 }
 
 const describe = (value: unknown, depth: number): ErrorDetails => {
   if ((typeof value !== "object" && typeof value !== "function") || value === null) {
-    const message = typeof value === "string" ? value : `${textOf(value)} was thrown`
+    const message = typeof value === "string" ? value : `${String(value)} was thrown`
     return { name: value === null ? "null" : typeof value, message: clip(message), tag: null, stack: null, cause: null }
   }
   const text = (key: string): string | null => {
@@ -40,9 +63,12 @@ const describe = (value: unknown, depth: number): ErrorDetails => {
   }
   const cause = property(value, "cause")
   const tag = text("_tag")
+  // The name of a function is not that of an error.
+  const own = typeof value === "function" ? null : text("name")
+  const name = own ?? tag ?? constructorName(value) ?? "Object"
   return {
-    name: text("name") ?? tag ?? "Object",
-    message: text("message") ?? clip(textOf(value)),
+    name,
+    message: text("message") ?? clip(withoutMessage(tag ?? name, value)),
     tag,
     stack: text("stack"),
     cause: cause === undefined || cause === null || depth >= maxCauses ? null : describe(cause, depth + 1),

@@ -6,8 +6,10 @@ import * as Option from "effect/Option"
 import { StoreError } from "../../model/Errors.js"
 import type { Lease, ParkRecord, RunRecord } from "../../model/Records.js"
 import { runnable } from "../../store/LocalSignals.js"
+import { RunDefect } from "./defects.js"
 import { logParked, type LoopEnd } from "./leave.js"
 import type { Core } from "./ownership.js"
+import type { RunEnv } from "./session.js"
 
 /** Releases a run as it stands: what it has recorded, the reason for which it fails included, stays. */
 export const handBack = (
@@ -52,24 +54,31 @@ const stillHeld = (core: Core, lease: Lease): Effect.Effect<RunRecord | null, St
     (run) => (run?.fence === lease.fence && run.claimToken === lease.claimToken ? run : null),
   )
 
+const remedy = "mend the code that it comes from, then let the run go on with Cairn.resume"
+
 /**
- * A run whose commit the store refuses for good is left to a person: given back, it would do the same again and again, and pay for
- * it each time. What cannot be parked either is given back by a heartbeat.
+ * A run that would come to the same end wherever it went on is left to a person: given back, it would do the same again and again, and
+ * pay for it each time. What cannot be parked either is given back by a heartbeat.
  */
-export const parkRefused = (core: Core, lease: Lease, error: StoreError): Effect.Effect<void> =>
+export const parkHopeless = (core: Core, queue: RunEnv["queue"], error: StoreError | RunDefect): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const run = yield* stillHeld(core, lease)
+    // What it got through before was paid for, and is kept.
+    yield* Effect.exit(core.env.buffer.durable(queue, queue.acceptedSeq))
+    const run = yield* stillHeld(core, queue.lease)
     if (run === null) return
-    const step = run.cursor ?? ""
-    const parked: ParkRecord = { reason: "CommitRefused", step, problem: error.message }
+    const parked: ParkRecord =
+      error._tag === "RunDefect"
+        ? { reason: "Defect", step: error.step, problem: `${error.message}; ${remedy}` }
+        : { reason: "CommitRefused", step: run.cursor ?? "", problem: error.message }
     yield* handBack(core, run, "review", null, parked)
     yield* Effect.annotateLogs(logParked(parked), { runId: run.runId, workflow: run.workflow })
-  }).pipe(Effect.catchAllCause((cause) => Effect.logWarning(`run '${lease.runId}' could not be parked`, cause)))
+  }).pipe(Effect.catchAllCause((cause) => Effect.logWarning(`run '${queue.lease.runId}' could not be parked`, cause)))
 
-/** Why the run's own commit is refused for good; null where it is not. */
-export const refusedForGood = (exit: Exit.Exit<LoopEnd, unknown>): StoreError | null => {
+/** Why it would come to the same end wherever it went on; null where it may go on. */
+export const hopeless = (exit: Exit.Exit<LoopEnd, unknown>): StoreError | RunDefect | null => {
   if (Exit.isSuccess(exit)) return null
   const error = Option.getOrNull(Cause.failureOption(exit.cause))
+  if (error instanceof RunDefect) return error
   return error instanceof StoreError && error.reason === "Constraint" ? error : null
 }
 

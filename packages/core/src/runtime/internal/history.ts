@@ -5,7 +5,6 @@
  * - Commits of a run reach the store in order (W1), so that once a seq was seen, nothing comes at it or before it any more. A page
  *   has whole seqs: nothing of it comes again after it, and nothing is missed.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schedule from "effect/Schedule"
@@ -19,6 +18,7 @@ import type { History } from "../../store/HistoryRows.js"
 import type { RunEvent, StepKind } from "../Events.js"
 import type { RewoundResult } from "./obeyStale.js"
 import { instanceOf, isBeside, templateOf } from "./paths.js"
+import { processMs } from "./processTime.js"
 import { programOf, type Program } from "./program.js"
 import type { Pull } from "./pulling.js"
 import { resultCodec } from "./resultCodec.js"
@@ -168,22 +168,25 @@ const wholeThrough = ({ attempts, steps, waits }: History, limit: number, throug
 /** Trouble that may pass is waited out for a while. */
 const patience = Schedule.intersect(Schedule.spaced("250 millis"), Schedule.recurs(20))
 
-const wholeSeqs = (
+/** A page of what the commits after a seq have left, and up to which seq it is whole. */
+export const wholeSeqs = (
   store: CheckpointStoreService,
-  key: RunKey,
+  { namespace, runId }: RunKey,
   after: number,
   through: number,
   limit: number,
 ): Effect.Effect<{ readonly rows: History; readonly through: number }, StoreError> =>
   Effect.flatMap(
-    Effect.retry(store.loadHistory({ ...key, after, through, limit }), {
+    Effect.retry(store.loadHistory({ namespace, runId, after, through, limit }), {
       schedule: patience,
       while: ({ isRetryable }) => isRetryable,
     }),
     (rows) => {
       const whole = wholeThrough(rows, limit, through)
       // One commit has left more than a page takes: it is read as a whole.
-      return whole > after ? Effect.succeed({ rows, through: whole }) : wholeSeqs(store, key, after, through, limit * 4)
+      return whole > after
+        ? Effect.succeed({ rows, through: whole })
+        : wholeSeqs(store, { namespace, runId }, after, through, limit * 4)
     },
   )
 
@@ -222,7 +225,7 @@ export const pullOf = (
       if (run === null || after >= run.seq) {
         if (run !== null && finalStatuses.has(run.status)) return null
         run = yield* untilBeyond(store, key, after, askedAt)
-        askedAt = yield* Clock.currentTimeMillis
+        askedAt = processMs(yield* Effect.clock)
         if (after >= run.seq) return null
       }
       const { rows, through } = yield* wholeSeqs(store, key, after, run.seq, pageRows)

@@ -81,6 +81,7 @@ export const again = (
     const run = short ? session.running(attempt.path) : leave("sleeping", attempt.path, { wakeInMs: delayMs })
     if (!short || rows.effects.length + rows.attempts.length > 0) yield* committed(session, attempt, { run, ...rows })
     if (!short) return { _tag: "Sleeping", wakeInMs: delayMs } as const
+    session.timers.set(attempt.path, session.nowMs + delayMs)
     yield* Effect.sleep(delayMs)
     return null
   })

@@ -1,5 +1,4 @@
 /** A look at one thing that a run waits for: what may come of it, and how it is brought to its end. */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { WaitWrite } from "../../store/CheckpointDriver.js"
 import type { Wait } from "./decide.js"
@@ -19,14 +18,13 @@ export const went = (turn: Turn): Looked => ({ _tag: "Went", turn })
 export const waits = (inMs: number | null, open: WaitWrite | null = null): Looked => ({ _tag: "Waits", inMs, open })
 
 /** What the store's clock says now, as far as it can be told without asking. */
-const nowAbout = (session: RunSession): Effect.Effect<number> =>
-  Effect.map(Clock.currentTimeMillis, (now) => session.run.updatedAt + Math.max(0, now - session.startedAt))
+const nowAbout = ({ nowMs, run, startedAt }: RunSession): number => run.updatedAt + Math.floor(nowMs - startedAt)
 
 /** Milliseconds until a time of the store's clock; 0 only once that clock says that it has come (X8). */
 export const untilMs = (session: RunSession, at: number): Effect.Effect<number, Failure> =>
   Effect.gen(function* () {
     if (at <= session.run.updatedAt) return 0
-    const about = at - (yield* nowAbout(session))
+    const about = at - nowAbout(session)
     if (about > inProcessMs) return about
     return Math.max(0, at - (yield* session.persist(session.env.store.now)))
   })

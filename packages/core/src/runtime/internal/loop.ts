@@ -16,14 +16,16 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { RunNotFound, StoreError } from "../../model/Errors.js"
 import type { FailureRecord, ParkRecord, RunRecord, RunState } from "../../model/Records.js"
+import { adopt, parkIncompatible } from "./adopting.js"
 import { isGuarded } from "./arrivals.js"
 import { begin } from "./beginning.js"
 import { complete } from "./completion.js"
-import { noted, type Course } from "./course.js"
+import { dropDue, noted, type Course } from "./course.js"
 import { Crew } from "./crew.js"
+import { atStep, type RunDefect } from "./defects.js"
 import { decide, type Attempt, type Decision, type Load, type Steer, type Wait, type Work } from "./decide.js"
 import { mayTakeBack } from "./failing.js"
-import { leave, logParked, type Failure, type LoopEnd } from "./leave.js"
+import { leave, type Failure, type LoopEnd } from "./leave.js"
 import { loadAll } from "./loading.js"
 import { checkData, type Rewound } from "./obeyStale.js"
 import { obeyWindow } from "./obeyWindow.js"
@@ -60,13 +62,13 @@ const tooManyRecoveries = (session: RunSession, step: string): Effect.Effect<Loo
 }
 
 /** Takes in what has ended in fibers of its own. */
-const gather = (course: Course): Soon<LoopEnd | null, Failure> => {
+const gather = (course: Course): Soon<LoopEnd | null, Failure | RunDefect> => {
   for (const { exit, lane } of course.crew.take()) {
     if (Exit.isSuccess(exit)) {
       const end = noted(course, lane.attempt.path, exit.value)
       if (end !== null) return end
     } else if (!lane.stopping || !Exit.isInterrupted(exit)) {
-      return Effect.failCause(exit.cause)
+      return Effect.failCause(atStep(exit.cause, () => lane.attempt.path))
     } else course.session.live?.discard(lane.attempt.path)
   }
   return null
@@ -98,8 +100,8 @@ const obeyMany = (course: Course, work: ReadonlyArray<Work>): Effect.Effect<Loop
       // Nothing is under way any more when the run ends.
       return yield* crew.isEmpty ? obeySteers(course, steers) : Effect.as(crew.wait(null), null)
     }
-    const now = session.clock.unsafeCurrentTimeMillis()
-    for (const [path, at] of later) if (at <= now || !paths.has(path)) later.delete(path)
+    dropDue(course)
+    for (const path of later.keys()) if (!paths.has(path)) later.delete(path)
     for (const path of held.keys()) if (!work.some((each) => each.path === path)) held.delete(path)
     for (const attempt of work) {
       if (attempt._tag !== "Attempt") continue
@@ -171,7 +173,7 @@ const checksData = ({ session }: Course, decision: Decision): boolean =>
   session.data.isDue &&
   (decision._tag === "Complete" ? session.cancelAt === null : goesOn(session, decision) && !session.env.draining())
 
-const turn = (course: Course): Soon<LoopEnd | Rewound | null, Failure> => {
+const turn = (course: Course): Soon<LoopEnd | Rewound | null, Failure | RunDefect> => {
   const { crew, session } = course
   const { arrivals, plan } = session.env
   // X5: a loop that is being interrupted begins nothing more.
@@ -209,13 +211,18 @@ const turn = (course: Course): Soon<LoopEnd | Rewound | null, Failure> => {
       const status = failure.kind === "canceled" ? "canceled" : "failed"
       return Effect.as(session.commit({ run: leave(status, failure.step, { failure }) }), final)
     }
-    case "Incompatible": {
-      const { problem, step } = decision
-      const parked: ParkRecord = { reason: "IncompatibleCheckpoint", step, problem }
-      return session
-        .commit({ run: leave("review", step, { parked }) })
-        .pipe(Effect.zipRight(logParked(parked)), Effect.as({ _tag: "Parked" } as const))
-    }
+    case "Incompatible":
+      return parkIncompatible(session, decision)
+  }
+}
+
+/** What a run was about to do that a defect broke. */
+const whereabouts = ({ session }: Course): string => {
+  try {
+    return nextStep(decide(session.env.plan, session)) ?? session.cursor
+  } catch {
+    // What comes next is what broke it.
+    return session.cursor
   }
 }
 
@@ -223,7 +230,7 @@ const turn = (course: Course): Soon<LoopEnd | Rewound | null, Failure> => {
 type From = "claimed" | "cutOff" | "rewound"
 
 /** The run from what is committed until it leaves this worker, or goes back. */
-const runFrom = (env: RunEnv, run: RunRecord, from: From): Effect.Effect<LoopEnd | Rewound, Failure> =>
+const runFrom = (env: RunEnv, run: RunRecord, from: From): Effect.Effect<LoopEnd | Rewound, Failure | RunDefect> =>
   Effect.gen(function* () {
     const wasCutOff = from === "cutOff"
     const runtime = yield* Effect.runtime<never>()
@@ -243,6 +250,10 @@ const runFrom = (env: RunEnv, run: RunRecord, from: From): Effect.Effect<LoopEnd
     // Interrupted as it left: it is somebody else's by now, or nobody's.
     if (state.run.fence !== run.fence || state.run.claimToken !== run.claimToken) return { _tag: "Drained" } as const
     const session = new RunSession(env, run, state, isNew, clock, runtime)
+    if (session.planHash !== env.plan.hash) {
+      const parked = yield* session.logged(adopt(session))
+      if (parked !== null) return parked
+    }
     const cutOff = wasCutOff ? { at: yield* session.persist(env.store.now), effects: new Set<never>() } : null
     const crew = new Crew()
     const course: Course = { session, crew, cutOff, later: new Map(), held: new Map(), isSettled: false }
@@ -255,7 +266,7 @@ const runFrom = (env: RunEnv, run: RunRecord, from: From): Effect.Effect<LoopEnd
         // What ends at once again and again lets others have their turn.
         if (turns % turnsAtOnce === 0) yield* Effect.yieldNow()
       }
-    })
+    }).pipe(Effect.catchAllCause((cause) => Effect.failCause(atStep(cause, () => whereabouts(course)))))
     const over = Effect.zipRight(
       crew.stopAll,
       Effect.sync(() => session.live?.close()),
@@ -269,12 +280,12 @@ const runFrom = (env: RunEnv, run: RunRecord, from: From): Effect.Effect<LoopEnd
  * *Shape.* `wasCutOff`: a loop of the same run and lease was interrupted just now; what it sent may still be under way.
  *
  * *Errors.* `LeaseLost`: it goes on elsewhere. `StoreError`: the store failed for longer than the lease could bear; the
- * lease ends by itself and another worker goes on.
+ * lease ends by itself and another worker goes on. `RunDefect`: it would break again wherever it went on.
  */
-export const runLoop = (env: RunEnv, run: RunRecord, wasCutOff = false): Effect.Effect<LoopEnd, Failure> =>
+export const runLoop = (env: RunEnv, run: RunRecord, wasCutOff = false): Effect.Effect<LoopEnd, Failure | RunDefect> =>
   Effect.gen(function* () {
     yield* env.faults.reach("afterClaim", { runId: run.runId, step: "", attempt: 0 })
     let end = yield* runFrom(env, run, wasCutOff ? "cutOff" : "claimed")
     while (end._tag === "Rewound") end = yield* runFrom(env, run, "rewound")
     return end
-  })
+  }).pipe(Effect.catchAllCause((cause) => Effect.failCause(atStep(cause, () => run.cursor ?? ""))))

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import { begin } from "./beginning.js"
 import { parkUnreadable, Unreadable } from "./completion.js"
 import type { OnUnreadable } from "./context.js"
-import { noted, type Course } from "./course.js"
+import { dropDue, noted, type Course } from "./course.js"
 import type { Attempt, WindowWork } from "./decide.js"
 import { fail, failureRecord } from "./failing.js"
 import type { Failure, LoopEnd, Turn } from "./leave.js"
@@ -42,8 +42,7 @@ const record = (session: RunSession, what: "Begin" | "Shrink"): Effect.Effect<Tu
 const compact = (course: Course, attempt: Attempt): Soon<LoopEnd | null, Failure> => {
   const { cutOff, held, later, session } = course
   const { path } = attempt
-  const now = session.clock.unsafeCurrentTimeMillis()
-  for (const [other, at] of later) if (at <= now) later.delete(other)
+  dropDue(course)
   return later.has(path) || held.has(path)
     ? obeyWaits(course, [])
     : andThen(begin(session, attempt, cutOff), (turn) => noted(course, path, turn))

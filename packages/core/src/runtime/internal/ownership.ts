@@ -14,7 +14,7 @@ import { StoreError } from "../../model/Errors.js"
 import type { Lease, RunRecord } from "../../model/Records.js"
 import type { CheckpointStoreService } from "../../store/CheckpointStore.js"
 import { ended, runnable } from "../../store/LocalSignals.js"
-import { handBack, parkRefused, refusedForGood } from "./givingBack.js"
+import { handBack, hopeless, parkHopeless } from "./givingBack.js"
 import { listenFor, noArrivals, type Arrivals } from "./arrivals.js"
 import { limitsOf } from "./flowOf.js"
 import type { LoopEnd } from "./leave.js"
@@ -205,9 +205,9 @@ const execute = (core: Core, run: RunRecord): Effect.Effect<void> =>
           if (isCutOff(core, entry, exit)) return begin(true)
           deaf()
           if (core.store.signals.underWay.get(topic) === env.queue) core.store.signals.underWay.delete(topic)
-          const refused = refusedForGood(exit)
+          const error = hopeless(exit)
           const left = Effect.suspend(() => afterEnd(core, entry, exit))
-          return refused === null ? left : Effect.zipRight(parkRefused(core, env.queue.lease, refused), left)
+          return error === null ? left : Effect.zipRight(parkHopeless(core, env.queue, error), left)
         })
         // A daemon, not a child of the scope: a closing scope would interrupt it before it could drain.
         return Effect.map(Effect.forkDaemon(Effect.interruptible(watched)), (fiber) => {

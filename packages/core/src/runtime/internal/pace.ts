@@ -7,10 +7,12 @@
  *   that at once, and so does a store that failed: it may be back any moment.
  * - X8: runs that went to sleep here are looked for when they are due, however long the pause.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
+import { processMs } from "./processTime.js"
 import type { Settings } from "./settings.js"
+
+const currentMs = Effect.clockWith((clock) => Effect.sync(() => processMs(clock)))
 
 /** A number each; whatever goes to sleep beyond them is left to polling. */
 const maxDueTimes = 10_000
@@ -26,16 +28,16 @@ export const makeDueTimes = (): DueTimes => {
   const times = new Set<number>()
   return {
     add: (inMs) =>
-      Effect.map(Clock.currentTimeMillis, (now) => {
+      Effect.map(currentMs, (now) => {
         if (times.size < maxDueTimes) times.add(now + inMs)
       }),
-    nextInMs: Effect.map(Clock.currentTimeMillis, (now) => {
+    nextInMs: Effect.map(currentMs, (now) => {
       let next = Infinity
       for (const time of times) {
         if (time <= now) times.delete(time)
         else next = Math.min(next, time)
       }
-      return next === Infinity ? null : next - now
+      return next === Infinity ? null : Math.ceil(next - now)
     }),
   }
 }
@@ -54,12 +56,12 @@ export const makePace = (
   { leaseMs, maxPollMs, pollMs }: Pick<Settings, "leaseMs" | "maxPollMs" | "pollMs">,
   dueTimes: DueTimes,
 ): Effect.Effect<Pace> =>
-  Effect.map(Clock.currentTimeMillis, (startedAt) => {
+  Effect.map(currentMs, (startedAt) => {
     let pauseMs = pollMs
     return {
       nextMs: (isIdle) =>
         Effect.gen(function* () {
-          const rests = isIdle && (yield* Clock.currentTimeMillis) - startedAt >= leaseMs
+          const rests = isIdle && (yield* currentMs) - startedAt >= leaseMs
           const ms = Math.ceil((rests ? pauseMs : pollMs) * (1 - jitter * (yield* Random.next)))
           pauseMs = rests ? Math.min(maxPollMs, pauseMs * 2) : pollMs
           const dueMs = yield* dueTimes.nextInMs

@@ -13,7 +13,8 @@ import type { LedgerService } from "../../dsl/internal/ledger.js"
 import type { PaidCall } from "../../dsl/Usage.js"
 import { paidInTransaction } from "../../model/DiagnosticCode.js"
 import { StepMisuse, type LeaseLost, type StoreError } from "../../model/Errors.js"
-import { endOf, unknownEnd, type CallEnd, type UsageAmounts } from "../../model/Usage.js"
+import { storableText } from "../../model/internal/storableText.js"
+import { endOf, unknownEnd, type CallEnd, type Prices, type UsageAmounts } from "../../model/Usage.js"
 import type { BeginCallResult, Counter, NewCallRow } from "../../store/CallRows.js"
 import type { Attempt } from "./decide.js"
 import { primary } from "./errorDetails.js"
@@ -87,12 +88,12 @@ const problemOf = (session: RunSession, { counter, limit, reserved, spent }: Ref
   return `${whose(counter, session)} of ${shown(limit)} has ${shown(spent)} spent${held}${need}: ${then}`
 }
 
-/** What a callback of the user tells; nothing where it throws. */
-const told = (tell: (() => UsageAmounts | null | undefined) | undefined): UsageAmounts | null | undefined => {
+/** What a callback of the user tells of a call; nothing where it throws, or gives what cannot be read. */
+const told = (prices: Prices, model: string, tell: () => UsageAmounts | null | undefined): CallEnd => {
   try {
-    return tell?.()
+    return endOf(prices, model, tell())
   } catch {
-    return null
+    return endOf(prices, model, null)
   }
 }
 
@@ -123,12 +124,10 @@ export class PaidCalls implements LedgerService {
         )
         const exit = yield* Effect.exit(restore(effect))
         yield* session.reach("afterCall", attempt.path, attempt.attempt)
-        const said = Exit.isSuccess(exit)
-          ? told(() => call.usage(exit.value))
-          : call.failed === undefined
-            ? null
-            : told(() => call.failed!(primary(exit.cause).error))
-        yield* this.end(row, endOf(prices, call.model, said))
+        const end = told(prices, call.model, () =>
+          Exit.isSuccess(exit) ? call.usage(exit.value) : call.failed?.(primary(exit.cause).error),
+        )
+        yield* this.end(row, end)
         yield* restore(session.reach("afterUsage", attempt.path, attempt.attempt))
         return yield* exit
       }),
@@ -166,10 +165,11 @@ export class PaidCalls implements LedgerService {
       attempt: attempt.attempt,
       fence,
       claimToken,
-      model,
+      model: storableText(model),
       atMost,
-      // An operation that has begun is brought to its end, whatever that costs.
-      counters: where === "handler" ? counters.map((counter) => ({ ...counter, limit: null })) : counters,
+      // An operation that has begun is brought to its end, whatever that costs; and what was paid already is written, room or not.
+      counters:
+        where === "handler" || end !== null ? counters.map((counter) => ({ ...counter, limit: null })) : counters,
       end,
     }))
   }
@@ -197,7 +197,14 @@ export class PaidCalls implements LedgerService {
         return yield* Effect.fail(this.session.leaseLost())
       }
       return yield* result._tag === "Lost" ? Effect.fail(this.session.leaseLost()) : this.refused(row, result)
-    }).pipe(Effect.catchAll(lost(this.state)))
+    }).pipe(Effect.catchAll((error) => this.notBegun(error)))
+  }
+
+  /** An account that cannot be read is there for the next attempt as well: given back, the run would ask for it again and again. */
+  private notBegun(error: LeaseLost | StoreError): Effect.Effect<never> {
+    if (error._tag !== "StoreError" || error.reason !== "Corrupt") return lost(this.state)(error)
+    const park = { reason: "CommitRefused", step: this.attempt.path, problem: error.message } as const
+    return stopWith(this.state, { _tag: "Park", park })
   }
 
   /** Calls in flight may leave room as they end; what nobody is left to tell does not. */

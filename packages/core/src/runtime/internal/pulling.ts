@@ -10,6 +10,9 @@ export type Pull<A, E, R = never> = Effect.Effect<ReadonlyArray<A> | null, E, R>
 /** Begins an effect. Whoever provides it may interrupt what was begun: then the one who asks is told. */
 export type Fork<R = never> = <A>(effect: Effect.Effect<A, unknown, R>) => Fiber.RuntimeFiber<A, unknown>
 
+/** What is thrown for a failure: it itself, not a wrapper of it, so that callers tell errors apart by their tags. */
+type Thrown = (cause: Cause.Cause<unknown>) => unknown
+
 /** Where pages come from, and how it is let go of. */
 export interface Source<A, E, R = never> {
   readonly pull: Pull<A, E, R>
@@ -28,6 +31,7 @@ class Pulling<A, R> implements AsyncIterator<A> {
   constructor(
     private readonly source: Source<A, unknown, R>,
     private readonly fork: Fork<R>,
+    private readonly thrown: Thrown,
   ) {}
 
   next(): Promise<IteratorResult<A>> {
@@ -59,8 +63,7 @@ class Pulling<A, R> implements AsyncIterator<A> {
     if (this.isOver) return
     this.isOver = Exit.isFailure(exit) || exit.value === null
     if (this.isOver) this.source.release()
-    // The failure itself is thrown, not a wrapper of it: callers tell errors apart by their tags.
-    if (Exit.isFailure(exit)) throw Cause.squash(exit.cause)
+    if (Exit.isFailure(exit)) throw this.thrown(exit.cause)
     this.page = exit.value ?? []
     this.taken = 0
   }
@@ -70,10 +73,14 @@ class Pulling<A, R> implements AsyncIterator<A> {
 export const releasing = <A, R = never>(
   begin: (fork: Fork<R>) => Source<A, unknown, R>,
   fork: Fork<R>,
+  thrown: Thrown = Cause.squash,
 ): AsyncIterable<A> => ({
-  [Symbol.asyncIterator]: () => new Pulling(begin(fork), fork),
+  [Symbol.asyncIterator]: () => new Pulling(begin(fork), fork, thrown),
 })
 
 /** The same of a source that holds nothing between two pages. */
-export const iterable = <A, R = never>(begin: () => Pull<A, unknown, R>, fork: Fork<R>): AsyncIterable<A> =>
-  releasing(() => ({ pull: begin(), release: () => {} }), fork)
+export const iterable = <A, R = never>(
+  begin: () => Pull<A, unknown, R>,
+  fork: Fork<R>,
+  thrown?: Thrown,
+): AsyncIterable<A> => releasing(() => ({ pull: begin(), release: () => {} }), fork, thrown)

@@ -20,6 +20,7 @@ import type { Records } from "./decide.js"
 import { emptyFrame, Fan, type FanItem, type Frame } from "./frames.js"
 import { instanceOf, instancePath, prefixOf, scopeOf } from "./paths.js"
 import { indexOf, nodeAt } from "./planIndex.js"
+import { planEffect, recordedPlan } from "./planRecords.js"
 import { statePath, windowScope, windowState, type WindowState } from "./windowStates.js"
 
 const append = <V>(map: Map<string, Array<V>>, key: string, value: V): void => {
@@ -34,7 +35,10 @@ export abstract class RunRecords implements Records {
   status: RunRecord["status"]
   failure: FailureRecord | null
   cancelAt: number | null
-  samePlan: boolean
+  /** The plan under which it was last worked on. */
+  planHash: string
+  /** Nothing of it was done under any other plan than this one. */
+  private hasOnePlan: boolean
   readonly frames = new Map<string, Frame>()
   readonly turns = new Map<string, StepRecord | null>()
   /** Turns that have ended, where something in them is taken back. */
@@ -59,7 +63,8 @@ export abstract class RunRecords implements Records {
     this.status = run.status
     this.failure = run.failure
     this.cancelAt = run.cancelAt
-    this.samePlan = run.planHash === plan.hash
+    this.planHash = run.planHash
+    this.hasOnePlan = run.planHash === plan.hash
     this.waits = isNew ? new Map() : null
     this.undo = indexOf(plan).takesBack ? null : []
     this.data = new DataNotes(indexOf(plan).readsData && !isNew)
@@ -94,7 +99,6 @@ export abstract class RunRecords implements Records {
   /** Everything that may have been left in the store was read: what is not known is not there. */
   settle(): void {
     for (const frame of this.frames.values()) frame.settled = true
-    this.samePlan = true
   }
 
   /** The state with which a turn has begun. */
@@ -110,6 +114,7 @@ export abstract class RunRecords implements Records {
     if (scope === windowScope) return this.noteWindow(record)
     if (scope.endsWith("[")) return this.noteInstance(record)
     if (scope.endsWith("[]")) return this.openFan(path, record.result)
+    if (record.effect === planEffect) return this.noteSecondPlan(record)
     const frame = this.frame(scope)
     frame.steps.set(path, record)
     frame.effects.delete(path)
@@ -117,6 +122,11 @@ export abstract class RunRecords implements Records {
     if (record.effect === "loop" || record.effect === "forEach") this.forget(path)
     const [undone] = this.undo ?? []
     if (undone !== undefined && path === compensationPath(undone.path)) this.undo!.shift()
+  }
+
+  private noteSecondPlan(record: StepRecord): void {
+    this.planHash = recordedPlan(record)
+    this.hasOnePlan = false
   }
 
   /** The window is another one now. `settled`: nothing can have been left of a step that compacts it. */
@@ -165,7 +175,7 @@ export abstract class RunRecords implements Records {
     if (!settled) {
       // What was in the window of an earlier owner may have left something. Under another plan that was another window.
       const done = new Set(ended.map(({ key }) => key))
-      const begun = this.samePlan ? fan.window.map((index) => fan.items[index]!) : fan.items
+      const begun = this.hasOnePlan ? fan.window.map((index) => fan.items[index]!) : fan.items
       for (const { key } of begun) if (!done.has(key)) this.unread.add(instancePath(container, key))
     }
     this.openWindow(container, fan)

@@ -4,7 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { WaitWrite } from "../../store/CheckpointDriver.js"
-import { noted, type Course } from "./course.js"
+import { noted, soonestMs, type Course } from "./course.js"
 import type { Wait } from "./decide.js"
 import { leave, logParked, type Failure, type LoopEnd } from "./leave.js"
 import { inProcessMs } from "./retry.js"
@@ -25,9 +25,7 @@ const rest = (
 ): Effect.Effect<LoopEnd | null, Failure> =>
   Effect.gen(function* () {
     const { crew, held, later, session } = course
-    const now = session.clock.unsafeCurrentTimeMillis()
-    const dues = [...later.values()].map((at) => Math.max(0, at - now))
-    const wakeInMs = inMs === null && dues.length === 0 ? null : Math.min(inMs ?? Number.POSITIVE_INFINITY, ...dues)
+    const wakeInMs = soonestMs(course, inMs)
     if (held.size === 0 && wakeInMs !== null && wakeInMs <= inProcessMs) {
       if (opens.length > 0) yield* session.commit({ run: session.running(opens[0]!.path), waits: opens })
       session.data.rest()
@@ -57,7 +55,7 @@ export const pause = ({ crew, session }: Course): Effect.Effect<LoopEnd | null, 
 /** Looks at what the run waits for, and rests if nothing else is under way. */
 export const obeyWaits = (course: Course, waits: ReadonlyArray<Wait>): Effect.Effect<LoopEnd | null, Failure> =>
   Effect.gen(function* () {
-    const { crew, later, session } = course
+    const { crew, session } = course
     const { inMs, opens, turns } = yield* lookAtWaits(session, waits)
     for (const { path, turn } of turns) {
       const end = noted(course, path, turn)
@@ -72,12 +70,7 @@ export const obeyWaits = (course: Course, waits: ReadonlyArray<Wait>): Effect.Ef
       return null
     }
     if (!busy) return yield* rest(course, waits, opens, inMs)
-    const now = session.clock.unsafeCurrentTimeMillis()
-    const soonest = Math.min(
-      inMs ?? Number.POSITIVE_INFINITY,
-      ...[...later.values()].map((at) => Math.max(0, at - now)),
-    )
     session.data.rest()
-    yield* crew.wait(Number.isFinite(soonest) ? soonest : null)
+    yield* crew.wait(soonestMs(course, inMs))
     return null
   })

@@ -14,9 +14,11 @@ import { codecOf } from "../../model/Codec.js"
 import { ReviewExpired, ReviewRejected } from "../../model/Failures.js"
 import { fingerprint } from "../../model/Ids.js"
 import { canonicalText, toJsonText } from "../../model/internal/json.js"
+import { tooLarge } from "../../model/internal/tooLarge.js"
 import type { PlanControl } from "../../model/Plan.js"
 import type { WaitRecord } from "../../model/Records.js"
 import type { WaitWrite } from "../../store/CheckpointDriver.js"
+import { tried } from "./asynchrony.js"
 import { looked, parkUnreadable, Unreadable } from "./completion.js"
 import type { Wait } from "./decide.js"
 import type { Failure } from "./leave.js"
@@ -35,14 +37,31 @@ export interface ReviewData {
   readonly escalate: ReviewPlan["escalate"]
 }
 
-/** What people look at need not be read back as it was: a bigint is shown by its digits, a date as JSON has it. */
-const shownText = (shown: unknown): string | null =>
-  JSON.stringify(shown, (_, value: unknown) => (typeof value === "bigint" ? value.toString() : value)) ?? null
+/** What JSON has no number for: null would be shown as if there were nothing. */
+const isNoJsonNumber = (value: unknown): boolean =>
+  typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value))
+
+/**
+ * What people look at need not be read back as it was: a bigint is shown by its digits, NaN by its name, a Map by its entries, a date
+ * as JSON has it.
+ */
+const shownText = (shown: unknown): string | null => {
+  const exact = toJsonText(shown)
+  if ("text" in exact) return exact.text
+  const legible = (_: string, value: unknown): unknown =>
+    isNoJsonNumber(value) ? String(value) : value instanceof Map || value instanceof Set ? [...value] : value
+  return JSON.stringify(shown, legible) ?? null
+}
 
 const show = (session: RunSession, path: string): Effect.Effect<string | null, unknown> => {
   const node = session.control(path) as ReviewNode
+  const most = session.env.maxValueLength
   return Effect.flatMap(looked(session, prefixOf(path), node.show), (shown) =>
-    Effect.try({ try: () => shownText(shown), catch: (thrown) => thrown }),
+    Effect.filterOrFail(
+      tried(() => shownText(shown)),
+      (text) => (text?.length ?? 0) <= most,
+      (text) => tooLarge(`what review '${node.name}' shows`, text?.length ?? 0, most),
+    ),
   )
 }
 
@@ -66,7 +85,8 @@ const expired = (session: RunSession, wait: Wait, { data, wakeAt }: WaitRecord):
 
 const ended = (end: object, at: number, data: string | null): string => {
   const { shown } = JSON.parse(data ?? "{}") as ReviewData
-  return JSON.stringify({ ...end, at, ...(shown === undefined ? {} : { shown }) })
+  const ended = toJsonText({ ...end, at, ...(shown === undefined ? {} : { shown }) })
+  return (ended as { readonly text: string }).text
 }
 
 /** Why an approval is not acted on; null where it is. */

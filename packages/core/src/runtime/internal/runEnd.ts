@@ -86,5 +86,8 @@ export const failureOf = (definition: Definition, run: FailedRun): unknown => {
         ? decoded.right
         : undeclared(run, failure.step, failure.problem)
     }
+    default:
+      // Checked where a run is read; of an item or a child it stands in a step's result, which a later version may have written.
+      return undeclared(run, run.step, "it ended in a way that this version does not know")
   }
 }

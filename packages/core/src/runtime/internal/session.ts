@@ -26,12 +26,15 @@ import type { NewCallRow } from "../../store/CallRows.js"
 import type { CheckpointStoreService, Commit } from "../../store/CheckpointStore.js"
 import { noFaults, type FaultPoint, type FaultsService } from "../Faults.js"
 import type { Durability } from "../../dsl/Definition.js"
-import type { RunQueue, WriteBehind } from "../WriteBehind.js"
+import type { RunQueue } from "../RunQueue.js"
+import type { WriteBehind } from "../WriteBehind.js"
 import type { Arrivals } from "./arrivals.js"
 import type { Attempt } from "./decide.js"
+import { keepingRefs } from "./fiberRefs.js"
 import type { LiveSource } from "./liveOutput.js"
 import { prefixOf, scopeOf, templateOf } from "./paths.js"
 import { Place } from "./places.js"
+import { processMs } from "./processTime.js"
 import { programOf, type Block, type ControlPair, type Program } from "./program.js"
 import { RunRecords } from "./records.js"
 import { asEffect, type Soon } from "./soon.js"
@@ -163,7 +166,7 @@ export class RunSession extends RunRecords {
   completion: RunCompletion | null = null
   /** How often steps have found that calls under way leave no room for theirs. */
   readonly outOfRoom = new Map<string, number>()
-  /** When short sleeps end, by this process's clock. */
+  /** When short sleeps end, and what is tried again soon, by this process's clock. */
   readonly timers = new Map<string, number>()
   private readonly program: Program
   private readonly places = new Map<string, Place>()
@@ -181,7 +184,7 @@ export class RunSession extends RunRecords {
     readonly runtime: Runtime.Runtime<never>,
   ) {
     super(env.plan, state, isNew)
-    this.startedAt = clock.unsafeCurrentTimeMillis()
+    this.startedAt = this.nowMs
     this.cursor = run.cursor ?? ""
     this.lease = {
       namespace: run.namespace,
@@ -195,6 +198,11 @@ export class RunSession extends RunRecords {
     this.pausedAt = state.run.pausedAt
     this.inbox = state.run.inbox
     this.program = programOf(env.definition, env.plan)
+  }
+
+  /** By this process's clock. */
+  get nowMs(): number {
+    return processMs(this.clock)
   }
 
   protected onDropped(scope: string): void {
@@ -412,6 +420,11 @@ export class RunSession extends RunRecords {
       FiberRef.currentLogAnnotations,
       HashMap.set(HashMap.set(this.annotations, "step", path), "attempt", attempt),
     )
+  }
+
+  /** What an attempt runs in the fiber of the run. */
+  attempted<A, E>(attempt: Attempt, ...given: Parameters<typeof keepingRefs<A, E, never>>): Effect.Effect<A, E> {
+    return Effect.zipRight(this.annotated(attempt), keepingRefs(...given))
   }
 }
 

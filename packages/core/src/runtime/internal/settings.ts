@@ -19,6 +19,7 @@ import {
   workflowGivenTwice,
   type Diagnostic,
 } from "../../model/DiagnosticCode.js"
+import { usualMaxLength } from "../../model/Codec.js"
 import { CompileError, type InvalidId } from "../../model/Errors.js"
 import type { Prices } from "../../model/Usage.js"
 import { checkId, defaultNamespace } from "../../model/Ids.js"
@@ -91,7 +92,7 @@ export const settings = (
       maxPollMs: ms(options.maxPollInterval, usualMaxPollMs(pollMs, capabilities)),
       drainMs: ms(options.drain, 10_000),
       maxRecoveries: options.maxRecoveries ?? 3,
-      maxValueLength: options.maxValueLength ?? 64 * 1024 * 1024,
+      maxValueLength: options.maxValueLength ?? usualMaxLength,
       durability: options.durability ?? "barrier",
       local: options.local === undefined ? null : { log: "synced", ...options.local },
       maxPendingCommits: options.maxPendingCommits ?? 10_000,

@@ -16,9 +16,11 @@ import { StepTimeout } from "../../model/Errors.js"
 import { canonicalText } from "../../model/internal/json.js"
 import type { PlanStep } from "../../model/Plan.js"
 import type { StepRecord } from "../../model/Records.js"
+import { effectOf } from "./asynchrony.js"
 import { dataScope, type DataNote, type DataRead } from "./dataNotes.js"
 import { capture } from "./dataReads.js"
 import { errorDetails, primary, unwrapThrown } from "./errorDetails.js"
+import { keepingRefs } from "./fiberRefs.js"
 import type { Failure } from "./leave.js"
 import { nodeAt } from "./planIndex.js"
 import type { RunSession } from "./session.js"
@@ -62,7 +64,7 @@ const ask = (
   const { source } = version
   if (source.place === "outside" && source.isCurrent !== null) {
     const { isCurrent } = source
-    return Effect.scoped(Effect.suspend(() => isCurrent(key, token))).pipe(
+    return Effect.scoped(effectOf(() => isCurrent(key, token))).pipe(
       Effect.map((current): Answer => ({ isCurrent: current === true, current: null })),
       Effect.mapInputContext((context: Context.Context<never>) => Context.merge(env.context, context)),
     )
@@ -137,9 +139,9 @@ export const staleSteps = (session: RunSession): Effect.Effect<ReadonlyArray<Sta
   Effect.gen(function* () {
     yield* readNotes(session)
     const asked = questions(session)
-    const answers = yield* Effect.forEach(asked, ({ read, step, version }) => found(session, step, version, read), {
-      concurrency,
-    })
+    const answers = yield* keepingRefs(
+      Effect.forEach(asked, ({ read, step, version }) => found(session, step, version, read), { concurrency }),
+    )
     const steps = new Map<DataNote, { note: DataNote; onStale: OnStale; reads: Array<StaleRead> }>()
     asked.forEach(({ askers, read, step }, index) => {
       const { current, isCurrent, problem } = answers[index]!

@@ -9,7 +9,9 @@ import { InvalidValue } from "../../model/Errors.js"
 import { LoopLimitReached } from "../../model/Failures.js"
 import { escapeSegment } from "../../model/Ids.js"
 import { toJsonText } from "../../model/internal/json.js"
+import { isInstance, shownValue } from "../../model/internal/untrusted.js"
 import type { PlanControl } from "../../model/Plan.js"
+import { tried } from "./asynchrony.js"
 import { endEarly, failWith, looked, parkUnreadable, Unreadable } from "./completion.js"
 import type { Steer } from "./decide.js"
 import { controlRecord, fail, failureRecord, itemEnd } from "./failing.js"
@@ -34,8 +36,6 @@ const record = (session: RunSession, { path }: Steer, step: StepPart): Effect.Ef
 const wrong = (place: string, field: string, problem: string): InvalidValue =>
   new InvalidValue({ place, field, reason: "SchemaMismatch", problem })
 
-const shown = (value: unknown): string => (typeof value === "string" ? `'${value}'` : String(value))
-
 /** A tag may be a boolean or a number: the case is named like it. */
 const caseOf = (tag: unknown): unknown => (typeof tag === "boolean" || typeof tag === "number" ? String(tag) : tag)
 
@@ -44,8 +44,11 @@ const chosen = (session: RunSession, steer: Steer): Effect.Effect<string, unknow
   const prefix = prefixOf(steer.path)
   const label =
     node.kind === "match"
-      ? Effect.map(looked(session, prefix, node.value, "results"), (value) =>
-          caseOf((value as Record<string, unknown> | null)?.[node.tag]),
+      ? looked(
+          session,
+          prefix,
+          (context) => caseOf((node.value(context) as Record<string, unknown> | null)?.[node.tag]),
+          "results",
         )
       : node.kind === "branch"
         ? looked(session, prefix, node.on)
@@ -53,8 +56,8 @@ const chosen = (session: RunSession, steer: Steer): Effect.Effect<string, unknow
   return Effect.flatMap(label, (label) => {
     const { cases } = node as Extract<typeof node, { kind: "branch" }>
     if (typeof label === "string" && Object.hasOwn(cases, label)) return Effect.succeed(label)
-    const known = Object.keys(cases).map(shown).join(", ")
-    return Effect.fail(wrong(`case of '${node.name}'`, "", `expected one of ${known}, got ${shown(label)}`))
+    const known = Object.keys(cases).map(shownValue).join(", ")
+    return Effect.fail(wrong(`case of '${node.name}'`, "", `expected one of ${known}, got ${shownValue(label)}`))
   })
 }
 
@@ -76,35 +79,39 @@ const next = (session: RunSession, steer: Steer) =>
     const { of, path } = steer
     const { maxIterations, onLimit } = steer.node as Extract<PlanControl, { kind: "loop" }>
     const node = session.control(path) as LoopNode
-    const given = (yield* looked(session, turnPrefix(path, of), node.next)) as {
-      done?: unknown
-      state?: unknown
-    } | null
-    if (typeof given?.done !== "boolean") {
-      return yield* wrong(`next of loop '${node.name}'`, ".done", `expected a boolean, got ${shown(given?.done)}`)
+    const { done, state: given } = (yield* looked(session, turnPrefix(path, of), (context) => {
+      const said = node.next(context) as { done?: unknown; state?: unknown } | null
+      return { done: said?.done, state: said?.state }
+    })) as { done: unknown; state: unknown }
+    if (typeof done !== "boolean") {
+      return yield* wrong(`next of loop '${node.name}'`, ".done", `expected a boolean, got ${shownValue(done)}`)
     }
-    const state = yield* gatedState(session, node, given.state)
+    const state = yield* gatedState(session, node, given)
     const turn = Number(of) + 1
-    if (given.done || (turn >= maxIterations && onLimit === "stop")) return controlRecord(path, "loop", state.text)
+    if (done || (turn >= maxIterations && onLimit === "stop")) return controlRecord(path, "loop", state.text)
     if (turn >= maxIterations) return yield* new LoopLimitReached({ step: path, maxIterations })
     return turnRecord(path, turn, state.text)
   })
 
 /** The items as they are stored: each with its escaped key. */
-const itemsText = (session: RunSession, node: ForEachNode, given: unknown): Effect.Effect<string, unknown> =>
+const itemsText = (
+  session: RunSession,
+  node: ForEachNode,
+  given: ReadonlyArray<unknown> | null,
+): Effect.Effect<string, unknown> =>
   Effect.gen(function* () {
     const place = `items of '${node.name}'`
-    if (!Array.isArray(given)) return yield* wrong(place, "", "expected an array")
+    if (given === null) return yield* wrong(place, "", "expected an array")
     const seen = new Set<string>()
     const texts: Array<string> = []
     for (const [index, item] of given.entries()) {
-      const key = yield* Effect.try({ try: () => node.key(item), catch: (thrown) => thrown })
+      const key = yield* tried(() => node.key(item))
       if (typeof key !== "string" || key === "") {
-        return yield* wrong(place, `[${index}]`, `its key must be a text that is not empty, got ${shown(key)}`)
+        return yield* wrong(place, `[${index}]`, `its key must be a text that is not empty, got ${shownValue(key)}`)
       }
       if (seen.has(key)) return yield* wrong(place, `[${index}]`, `two items have the key '${key}'`)
       seen.add(key)
-      const text = yield* itemText(node, item, `${place} ('${key}')`)
+      const text = yield* itemText(session, node, item, `${place} ('${key}')`)
       texts.push(`{"key":${JSON.stringify(escapeSegment(key))}${text === null ? "" : `,"value":${text}`}}`)
     }
     const text = `[${texts.join(",")}]`
@@ -114,8 +121,13 @@ const itemsText = (session: RunSession, node: ForEachNode, given: unknown): Effe
     return yield* new InvalidValue({ place, field: "", reason: "TooLarge", problem })
   })
 
-const itemText = (node: ForEachNode, item: unknown, place: string): Effect.Effect<string | null, InvalidValue> => {
-  if (node.item !== null) return Effect.map(codecOf(node.item).gate(item, { place }), ({ text }) => text)
+const itemText = (
+  { env: { maxValueLength: maxLength } }: RunSession,
+  node: ForEachNode,
+  item: unknown,
+  place: string,
+): Effect.Effect<string | null, InvalidValue> => {
+  if (node.item !== null) return Effect.map(codecOf(node.item).gate(item, { place, maxLength }), ({ text }) => text)
   const written = toJsonText(item)
   return "text" in written ? Effect.succeed(written.text) : Effect.fail(new InvalidValue({ place, ...written }))
 }
@@ -123,7 +135,12 @@ const itemText = (node: ForEachNode, item: unknown, place: string): Effect.Effec
 const items = (session: RunSession, { path }: Steer) =>
   Effect.gen(function* () {
     const node = session.control(path) as ForEachNode
-    const text = yield* itemsText(session, node, yield* looked(session, prefixOf(path), node.items))
+    // A copy: a proxy of an array may throw at its next look.
+    const given = yield* looked(session, prefixOf(path), (context) => {
+      const items: unknown = node.items(context)
+      return Array.isArray(items) ? Array.from(items as ReadonlyArray<unknown>) : null
+    })
+    const text = yield* itemsText(session, node, given as ReadonlyArray<unknown> | null)
     return controlRecord(itemsPath(path), "items", text, itemsPath(path))
   })
 
@@ -151,7 +168,7 @@ const computed = (session: RunSession, steer: Steer): Effect.Effect<StepPart, un
 
 /** What a function that steers has thrown: the run fails by it, or is parked where this code cannot read what it looked at. */
 export const refused = (session: RunSession, path: string, error: unknown): Effect.Effect<Turn, Failure> =>
-  error instanceof Unreadable
+  isInstance(error, Unreadable)
     ? parkUnreadable(session, path, error)
     : Effect.flatMap(failureRecord(session, path, error), (failure) => fail(session, path, failure))
 

@@ -14,7 +14,7 @@ import type { AnyOperation } from "../../dsl/Operation.js"
 import type { RejectedOutput } from "../../dsl/StepOptions.js"
 import type { PaidCall, PaidPromise } from "../../dsl/Usage.js"
 import type { TransactionAccess } from "../../store/CheckpointDriver.js"
-import { lazySignal, type LazySignal } from "./asynchrony.js"
+import { lazySignal, triedPromise, type LazySignal } from "./asynchrony.js"
 import { contextOf, Seen, type OnUnreadable, type StepContext } from "./context.js"
 import { readIn } from "./dataReads.js"
 import type { Attempt } from "./decide.js"
@@ -94,7 +94,7 @@ export class StepTools implements CurrentStepService, Members {
   /** `Usage.call` in promise style. */
   private paid(): PaidPromise {
     return (call, make) => {
-      const made = Effect.tryPromise({ try: make, catch: (thrown) => thrown })
+      const made = triedPromise(make)
       return this.promise(this.session.runtime, this.ledger.paid(call as PaidCall, made))
     }
   }
@@ -169,27 +169,24 @@ export class StepTools implements CurrentStepService, Members {
   /** A computation with what it may ask for. One finalizer for all that it leaves: its signal, and what it has acquired. */
   provide(computation: Body): Body {
     return Effect.flatMap(Scope.make(), (scope) =>
-      Effect.zipRight(
-        this.session.annotated(this.attempt),
-        Effect.onExit(this.inServices(scope, computation), (exit) => {
+      this.session.attempted(
+        this.attempt,
+        Effect.zipRight(FiberRef.set(FiberRef.currentContext, this.services(scope)), computation),
+        (exit) => {
           if (Exit.isInterrupted(exit)) this.signal.abort()
           return Scope.close(scope, exit)
-        }),
+        },
       ),
     )
   }
 
-  /** The fiber of a run is the loop's own: its services are set for each attempt, and not restored, where nobody outside needs them. */
-  private inServices(scope: Scope.CloseableScope, computation: Body): Body {
+  private services(scope: Scope.CloseableScope): Context.Context<never> {
     const { access } = this
     const services = new Map(this.session.env.context.unsafeMap)
     if (access !== null) for (const [key, service] of access.services.unsafeMap) services.set(key, service)
     services.set(CurrentStep.key, this)
     services.set(Ledger.key, this.ledger)
     services.set(Scope.Scope.key, scope)
-    const context = Context.unsafeMake<never>(services)
-    return access === null
-      ? Effect.zipRight(FiberRef.set(FiberRef.currentContext, context), computation)
-      : Effect.mapInputContext<unknown, unknown, never, never>(computation, () => context)
+    return Context.unsafeMake<never>(services)
   }
 }

@@ -13,6 +13,7 @@ import { finalStatuses, type RunCompletion, type RunOutcome } from "../../model/
 import type { CheckpointStoreService, RunKey } from "../../store/CheckpointStore.js"
 import { ended } from "../../store/LocalSignals.js"
 import { asStoreError } from "./errorDetails.js"
+import { processMs } from "./processTime.js"
 
 /** How often one waiting client asks a store that cannot call back, in milliseconds: quick at first, then once a second. */
 const firstPollMs = 20
@@ -132,7 +133,7 @@ class Watch {
 
   /** What is wanted of a run that is over. */
   over(isFresh: boolean): Wanted {
-    const notBefore = isFresh ? this.clock.unsafeCurrentTimeMillis() + firstPollMs : 0
+    const notBefore = isFresh ? processMs(this.clock) + firstPollMs : 0
     return { isMeant: isOver, takesCompletion: true, notBefore }
   }
 
@@ -166,7 +167,7 @@ class Watch {
   /** Looks for all that are due; or, where none is, sleeps until the first of them is. */
   private begin(): void {
     if (this.looking || this.awaited.size === 0) return
-    const now = this.clock.unsafeCurrentTimeMillis()
+    const now = processMs(this.clock)
     const due: Array<Awaited> = []
     let next = Number.POSITIVE_INFINITY
     for (const awaited of this.awaited.values()) {
@@ -188,7 +189,7 @@ class Watch {
     this.rest()
     const fiber = Runtime.runFork(this.runtime)(
       Effect.zipRight(
-        Effect.sleep(at - now),
+        Effect.sleep(Math.ceil(at - now)),
         Effect.sync(() => {
           this.timer = null
           this.begin()
@@ -235,7 +236,7 @@ class Watch {
   }
 
   private postpone(awaited: Awaited, ms: number): void {
-    awaited.dueAt = Math.min(awaited.dueAt, this.clock.unsafeCurrentTimeMillis() + ms)
+    awaited.dueAt = Math.min(awaited.dueAt, processMs(this.clock) + ms)
   }
 
   private tell(awaited: Awaited, end: Told<any>, isTold: (ear: Ear) => boolean = () => true): void {

@@ -6,13 +6,13 @@
  * - X13: what has arrived is looked at together with the `inbox` of the same instant; the commit that lets the run rest names
  *   that one, and nothing that comes after it is slept through.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type { SignalNode, SleepNode } from "../../dsl/Definition.js"
 import { durationMs } from "../../dsl/OnUnknown.js"
 import { codecOf } from "../../model/Codec.js"
 import { InvalidValue } from "../../model/Errors.js"
+import { shownValue } from "../../model/internal/untrusted.js"
 import { SignalTimeout } from "../../model/Failures.js"
 import type { PlanControl } from "../../model/Plan.js"
 import type { SignalRecord } from "../../model/Records.js"
@@ -33,17 +33,26 @@ import type { RunSession } from "./session.js"
 /** A hundred years: what lies beyond would overflow a clock. */
 const longestMs = 100 * 365 * 86_400_000
 
+const timeOf = (given: unknown): number => {
+  try {
+    return given instanceof Date ? given.getTime() : typeof given === "number" ? given : Number.NaN
+  } catch {
+    // A proxy: of a Date, or one that was revoked.
+    return Number.NaN
+  }
+}
+
 const sleepOf = (node: SleepNode, given: unknown): WaitWrite["wake"] | InvalidValue => {
   const place = `sleep '${node.name}'`
   if (node.how === "for") {
     const inMs = durationMs(given as never)
     if (inMs >= 0 && inMs <= longestMs) return { inMs: Math.ceil(inMs) }
-    const problem = `expected a duration from 0 to 100 years, got ${String(given)}`
+    const problem = `expected a duration from 0 to 100 years, got ${shownValue(given)}`
     return new InvalidValue({ place, field: "", reason: "SchemaMismatch", problem })
   }
-  const at = given instanceof Date ? given.getTime() : typeof given === "number" ? given : Number.NaN
+  const at = timeOf(given)
   if (Number.isFinite(at) && Math.abs(at) <= 8.64e15) return { at: Math.ceil(at) }
-  const problem = `expected a Date, got ${String(given)}`
+  const problem = `expected a Date, got ${shownValue(given)}`
   return new InvalidValue({ place, field: "", reason: "SchemaMismatch", problem })
 }
 
@@ -55,8 +64,8 @@ const lookAtSleep = (session: RunSession, wait: Wait): Effect.Effect<Looked, Fai
       return left > 0 ? waits(left) : yield* endWait(session, wait, null)
     }
     const begun = session.timers.get(path)
-    const now = yield* Clock.currentTimeMillis
-    if (begun !== undefined) return begun > now ? waits(begun - now) : yield* endWait(session, wait, null)
+    const now = session.nowMs
+    if (begun !== undefined) return begun > now ? waits(Math.ceil(begun - now)) : yield* endWait(session, wait, null)
     const node = session.control(path) as SleepNode
     const given =
       typeof node.value === "function"

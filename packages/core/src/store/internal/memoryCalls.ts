@@ -17,7 +17,7 @@ import {
 import { leaseEnded } from "./memoryClaims.js"
 import { childOf, find, isHeldUnder, type Data, type StoredCall } from "./memoryData.js"
 
-const { dayOf } = counting
+const { dayOf, most, sum } = counting
 
 const counterKey = (counter: Counter, at: number): string =>
   JSON.stringify([counter.kind, counter.name, dayOf(counter, at)])
@@ -37,10 +37,10 @@ const add = (data: Data, namespace: string, counters: ReadonlyArray<Counter>, at
     const row = spendOf(data, namespace, counter, at)
     childOf(data.spend, namespace).set(counterKey(counter, at), {
       ...row,
-      spent: row.spent + more.spent,
-      reserved: row.reserved + more.reserved,
-      calls: row.calls + more.calls,
-      unknown: row.unknown + more.unknown,
+      spent: sum(row.spent, more.spent),
+      reserved: sum(row.reserved, more.reserved),
+      calls: sum(row.calls, more.calls),
+      unknown: sum(row.unknown, more.unknown),
     })
   }
 }
@@ -69,7 +69,7 @@ const isUnderWay = (data: Data, call: StoredCall, now: number): boolean => {
 }
 
 const waiting = (data: Data, namespace: string, counter: Counter, now: number): number => {
-  let sum = 0
+  let total = 0
   for (const call of data.calls.get(namespace)?.values() ?? []) {
     const { atMost, startedAt } = call.record
     if (atMost === null || !isUnderWay(data, call, now)) continue
@@ -79,9 +79,9 @@ const waiting = (data: Data, namespace: string, counter: Counter, now: number): 
         ? isUnder(data, namespace, call.runId, counter.name)
         : dayOf(counter, startedAt) === dayOf(counter, now) &&
           (counter.kind === "namespace" || workflow === counter.name)
-    if (fits) sum += atMost
+    if (fits) total = sum(total, atMost)
   }
-  return sum
+  return total
 }
 
 const callKey = (runId: string, callId: string): string => JSON.stringify([runId, callId])
@@ -157,7 +157,7 @@ const rowOf = (data: Data, call: StoredCall): CallRow => {
           : "open"
   const settled = record.state === "begun" && row.claimToken !== record.claimToken ? "unknown" : record.state
   const again = row.interruptions - call.interruptions
-  const saved = outcome === "kept" ? (record.microDollars ?? 0) * again : 0
+  const saved = outcome === "kept" ? Math.min(most, (record.microDollars ?? 0) * again) : 0
   return { ...record, runId, workflow: row.workflow, outcome, settled, saved }
 }
 
@@ -188,7 +188,7 @@ const keyOf = (row: CallRow, by: CallsQuery["by"]): string => {
 }
 
 const sumOf = (key: string, workflow: string | null, rows: ReadonlyArray<CallRow>): CallSumRow => {
-  const total = (of: (row: CallRow) => number): number => rows.reduce((sum, row) => sum + of(row), 0)
+  const total = (of: (row: CallRow) => number): number => rows.reduce((before, row) => sum(before, of(row)), 0)
   const isUnknown = (row: CallRow): boolean => row.settled !== "begun" && row.microDollars === null
   return {
     key,

@@ -72,16 +72,20 @@ export const claim = (data: Data, request: ClaimRequest, now: number): ReadonlyA
   return taken
 }
 
-export const beat = (data: Data, workerId: string, leaseMs: number, now: number) => {
-  const until = now + Math.ceil(leaseMs)
-  data.workers.set(workerId, until)
+export const heldBy = (data: Data, workerId: string): ReadonlyArray<HeldLease> => {
   const leases: Array<HeldLease> = []
   for (const { row } of allRuns(data)) {
     if (row.leaseOwner !== workerId || row.claimToken === null) continue
     const { claimToken, fence, inbox, namespace, runId } = row
     leases.push({ namespace, runId, fence, claimToken, inbox })
   }
-  return { until, now, leases }
+  return leases
+}
+
+export const beat = (data: Data, workerId: string, leaseMs: number, now: number) => {
+  const until = now + Math.ceil(leaseMs)
+  data.workers.set(workerId, until)
+  return { until, now, leases: heldBy(data, workerId) }
 }
 
 export const releaseWorker = (data: Data, workerId: string, now: number): void => {

@@ -33,6 +33,7 @@ export const crashAt = (
   needs: Layer.Layer<any>,
   point: FaultPoint,
   step = "pay",
+  options: object = {},
 ) =>
   Effect.gen(function* () {
     let reached = false
@@ -43,16 +44,22 @@ export const crashAt = (
         reached = true
       }),
     )
-    yield* startDoomed(mortal, { workflows: [workflow] }, needs)
+    yield* startDoomed(mortal, { workflows: [workflow], ...options }, needs)
     yield* Effect.provide(Cairn.start(workflow, null, { runId: "r" }), storeLayer(bench.store))
     yield* Effect.repeat(Effect.sleep(10), { until: () => reached })
   }).pipe(Effect.provide(quiet))
 
-export const resumeOn = (bench: Bench, workflow: AnyWorkflow, needs: Layer.Layer<any>) =>
+export const resumeOn = (
+  bench: Bench,
+  workflow: AnyWorkflow,
+  needs: Layer.Layer<any>,
+  options: object = {},
+  runId = "r",
+) =>
   Effect.gen(function* () {
-    const handle = yield* Cairn.attach(workflow, { runId: "r" })
+    const handle = yield* Cairn.attach(workflow, { runId })
     return yield* Effect.exit(handle.result)
-  }).pipe(withWorker(bench, [workflow], needs), Effect.provide(quiet)) as Effect.Effect<Exit.Exit<any, any>>
+  }).pipe(withWorker(bench, [workflow], needs, options), Effect.provide(quiet)) as Effect.Effect<Exit.Exit<any, any>>
 
 /** A test on a fresh bench, under the virtual clock. */
 export const test = (title: string, body: (bench: Bench) => Effect.Effect<void, any, any>) =>

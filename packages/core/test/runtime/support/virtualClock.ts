@@ -72,9 +72,9 @@ export const makeVirtualClock = (startMs = Date.UTC(2030, 0, 1)): VirtualClock =
   return {
     [Clock.ClockTypeId]: Clock.ClockTypeId,
     unsafeCurrentTimeMillis: () => now,
-    unsafeCurrentTimeNanos: () => BigInt(now) * 1_000_000n,
+    unsafeCurrentTimeNanos: () => BigInt(Math.floor(now)) * 1_000_000n,
     currentTimeMillis: Effect.sync(() => now),
-    currentTimeNanos: Effect.sync(() => BigInt(now) * 1_000_000n),
+    currentTimeNanos: Effect.sync(() => BigInt(Math.floor(now)) * 1_000_000n),
     sleep,
     elapse: (ms) => void (now += ms),
   }
