@@ -4,7 +4,7 @@ import { mkdtemp, rm, stat } from "node:fs/promises"
 import path from "node:path"
 import type { Answer, Order } from "./child.js"
 import { postgresSize, type Server } from "./postgres.js"
-import { askChild, type Heard } from "./process.js"
+import { askChild, isOneFile, type Heard } from "./process.js"
 import type { Made, WorkloadName } from "./results.js"
 import type { Place, Subject } from "./Subject.js"
 
@@ -37,17 +37,23 @@ const newPlace = async (bench: Bench, subject: Subject): Promise<Place & { reado
   }
 }
 
-type Ask = (workload: Order["workload"], count: number, limit?: number) => Promise<Heard<Answer>>
+interface Limits {
+  readonly limit?: number
+  readonly asModules?: boolean
+}
+
+type Ask = (workload: Order["workload"], count: number, limits?: Limits) => Promise<Heard<Answer>>
 
 const asking =
   (bench: Bench, subject: Subject, { file, url }: Place): Ask =>
-  async (workload, count, limit = limitMs) => {
+  async (workload, count, { asModules = false, limit = limitMs } = {}) => {
     if (url !== "") await bench.server.checkpoint()
     const { engine, name, ...rest } = { ...subject, quick: bench.quick }
     const serverPid = url === "" ? null : bench.server.pid
     return askChild(
       { engine, subject: name, workload, place: { file, url }, count, quick: rest.quick, serverPid },
       limit,
+      asModules,
     )
   }
 
@@ -60,11 +66,18 @@ const simple = async (ask: Ask, workload: "w10" | "w1000" | "fan" | "operations"
   figuresOf(await ask(workload, quick ? 50 : runs))
 
 /** The second start on the same data: tables exist, as on any day but the first. */
-const cold = async (ask: Ask) => {
+const cold = async (subject: Subject, ask: Ask) => {
   await ask("cold", 1)
-  const heard = await ask("cold", 1)
-  const { figures, settings } = figuresOf(heard)
-  return { figures: { firstStepMs: figures["reachedAt"]! - heard.startedAt, rssMb: figures["rssMb"]! }, settings }
+  const started = async (asModules: boolean) => {
+    const heard = await ask("cold", 1, { asModules })
+    const { figures, settings } = figuresOf(heard)
+    return { ms: figures["reachedAt"]! - heard.startedAt, rssMb: figures["rssMb"]!, settings }
+  }
+  const { ms, rssMb, settings } = await started(true)
+  const modules = { firstStepMs: ms, rssMb }
+  if (!isOneFile(subject.engine)) return { figures: modules, settings }
+  const one = await started(false)
+  return { figures: { ...modules, oneFileMs: one.ms, oneFileRssMb: one.rssMb }, settings }
 }
 
 const bytes = async (subject: Subject, place: Place, ask: Ask, quick: boolean) => {
@@ -98,7 +111,7 @@ const prepare = async (bench: Bench, subject: Subject, steps: number): Promise<P
   const place = await newPlace(bench, subject)
   const began = performance.now()
   try {
-    const commit = () => asking(bench, subject, place)("prepare", steps, prepareLimitMs)
+    const commit = () => asking(bench, subject, place)("prepare", steps, { limit: prepareLimitMs })
     await (subject.class === "postgres" ? bench.server.unsafely(commit) : commit())
     bench.prepareMs.set(`${subject.name} ${steps}`, performance.now() - began)
     return place
@@ -158,7 +171,7 @@ export const measure = async (bench: Bench, subject: Subject, workload: Workload
   try {
     return [
       await attempt(subject, workload, () => {
-        if (workload === "cold") return cold(ask) as never
+        if (workload === "cold") return cold(subject, ask) as never
         if (workload === "bytes") return bytes(subject, place, ask, bench.quick) as never
         return simple(ask, workload, subject.fanRuns ?? 1_000, bench.quick) as never
       }),

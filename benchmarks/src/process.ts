@@ -1,5 +1,6 @@
 /** Child processes: started, heard, and killed where they stand. */
 import { fork, type ChildProcess } from "node:child_process"
+import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import type { Answer, Order } from "./child.js"
 
@@ -43,8 +44,23 @@ const ask = <A>(module: string, args: ReadonlyArray<string>, limitMs: number, ki
     })
   })
 
-export const askChild = (order: Order, limitMs: number): Promise<Heard<Answer>> =>
-  ask("./child.js", [JSON.stringify(order)], limitMs, order.workload === "prepare" || order.workload === "resume")
+/** One file of an engine and all that it needs, where `bundle.mjs` has made one. */
+const oneFile = (engine: string): string | null => {
+  const file = `./one/${engine}.mjs`
+  return existsSync(new URL(file, import.meta.url)) ? file : null
+}
+
+/** Whether an engine's process can be one file. */
+export const isOneFile = (engine: string): boolean => oneFile(engine) !== null
+
+/** As one file, unless it can't be or `asModules` asks for the files of its packages. */
+export const askChild = (order: Order, limitMs: number, asModules: boolean): Promise<Heard<Answer>> =>
+  ask(
+    (asModules ? null : oneFile(order.engine)) ?? "./child.js",
+    [JSON.stringify(order)],
+    limitMs,
+    order.workload === "prepare" || order.workload === "resume",
+  )
 
 export const askRates = async (folder: string, url: string, forMs: number): Promise<Record<string, number>> =>
   (await ask<Record<string, number>>("./rates.js", [folder, url, String(forMs)], 120_000, false)).answer

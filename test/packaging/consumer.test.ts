@@ -1,5 +1,6 @@
 /** The tarballs, installed by npm into an empty folder, on plain Node: no flag, no condition, no workspace. */
 import { copyFile, cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
+import { build } from "esbuild"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
@@ -89,15 +90,15 @@ describe("the SQLite store in a project of its own", () => {
   let project: string
 
   /** The addon that the workspace has built already: compiling it again takes a minute and a half, and tests nothing. */
-  const builtAddon = async (): Promise<{ readonly version: string; readonly build: string }> => {
+  const builtAddon = async (): Promise<{ readonly version: string; readonly release: string }> => {
     const sqlite = createRequire(join(root, "packages/sqlite/package.json"))
     const manifest = sqlite.resolve("better-sqlite3/package.json")
-    return { version: sqlite(manifest).version, build: join(dirname(manifest), "build/Release") }
+    return { version: sqlite(manifest).version, release: join(dirname(manifest), "build/Release") }
   }
 
   beforeAll(async () => {
     project = await emptyProject()
-    const { version, build } = await builtAddon()
+    const { version, release } = await builtAddon()
     await npmInstall(project, [
       "--ignore-scripts",
       tarballOf("@cairn/core"),
@@ -106,14 +107,33 @@ describe("the SQLite store in a project of its own", () => {
       "effect@^3.22.0",
       `better-sqlite3@${version}`,
     ])
-    await cp(build, join(project, "node_modules/better-sqlite3/build/Release"), { recursive: true })
+    await copyFile(join(fixtures, "runs-on-a-file.mjs"), join(project, "runs-on-a-file.mjs"))
+    await cp(release, join(project, "node_modules/better-sqlite3/build/Release"), { recursive: true })
   })
 
   afterAll(() => rm(project, { recursive: true, force: true }))
 
   it("runs a workflow on a file, and attaches to it after a restart", async () => {
-    await copyFile(join(fixtures, "runs-on-a-file.mjs"), join(project, "runs-on-a-file.mjs"))
     expect(await runOk(project, "node", ["runs-on-a-file.mjs"])).toBe("1 charge\n")
+  })
+
+  it("runs the same as one file, which a bundler has made of it and all that it needs but the addon", async () => {
+    const folder = join(project, "shipped")
+    const { metafile, warnings } = await build({
+      absWorkingDir: project,
+      stdin: { contents: `import "./runs-on-a-file.mjs"`, resolveDir: project },
+      outfile: join(folder, "worker.mjs"),
+      external: ["better-sqlite3"],
+      bundle: true,
+      format: "esm",
+      platform: "node",
+      metafile: true,
+      logLevel: "silent",
+    })
+    expect(warnings).toEqual([])
+    // Nothing of effect is there twice: as an ES module and as CommonJS.
+    expect(Object.keys(metafile.inputs).filter((input) => input.includes("effect/dist/cjs"))).toEqual([])
+    expect(await runOk(folder, "node", ["worker.mjs"])).toBe("1 charge\n")
   })
 
   it("brings one copy of the core and one of effect", async () => {

@@ -2,9 +2,6 @@ import { Cairn, MemoryStore, OnUnknown, Operation, Plan, type AnyWorkflow } from
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import { readFileSync } from "node:fs"
-import { createRequire } from "node:module"
-import path from "node:path"
 import {
   concurrency,
   poolSize,
@@ -17,17 +14,6 @@ import {
 
 // Short, so that a resume after a kill need not be waited for long.
 const leaseMs = 2_000
-
-// The one place that knows whether this build has the option.
-const hasDurability = /readonly durability\?:/.test(
-  readFileSync(
-    path.join(
-      path.dirname(createRequire(import.meta.url).resolve("@cairn/core/package.json")),
-      "dist/runtime/Worker.d.ts",
-    ),
-    "utf8",
-  ),
-)
 
 const Paid = Operation.make("bench.paid", {
   payload: Schema.Struct({ shape: Schema.String, index: Schema.Int }),
@@ -69,27 +55,23 @@ const open =
   (store: Store, durability: "step" | "barrier") =>
   async (place: Place, shapes: ReadonlyArray<Shape>): Promise<Opened> => {
     const workflows = new Map(shapes.map((shape) => [shape.name, workflowOf(shape)]))
-    const options = { concurrency, lease: leaseMs, ...(hasDurability && { durability }) }
     const client = await Cairn.open({
       store: await store(place),
       workflows: [...workflows.values()],
       handlers: handlersOf(shapes),
-      ...options,
+      ...{ concurrency, durability, lease: leaseMs },
     } as never)
     return {
       run: async (workflow, runId) => {
         const handle = await client.start(workflows.get(workflow)!, undefined, { runId })
         await handle.result()
       },
-      settings: async () => ({
-        durability: hasDurability ? durability : "step (this build has no other)",
-        concurrency: String(concurrency),
-      }),
+      settings: async () => ({ durability, concurrency: String(concurrency) }),
       close: () => client.close(),
     }
   }
 
-const modes = hasDurability ? (["step", "barrier"] as const) : (["step"] as const)
+const modes = ["step", "barrier"] as const
 const classes: ReadonlyArray<DurabilityClass> = ["memory", "sqlite full", "sqlite normal", "postgres"]
 const packages = {
   memory: ["@cairn/core"],
