@@ -7,7 +7,7 @@ import { makeBench, quiet, refuseUnhandled, withWorker } from "./support/bench.j
 
 refuseUnhandled()
 
-const turns = 10_000
+const turns = 50_000
 
 /** How many listen to it. */
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, "abort").length
