@@ -9,7 +9,7 @@ import path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { locked, stopped, throughOutage, type Outage } from "../src/outages.js"
 
-const runs = 80
+const runs = 120
 const awayMs = 3_000
 const outputChars = 100_000
 
@@ -52,6 +52,7 @@ describe("a fleet whose store goes away and comes back before a lease has ended"
       workersAlive: 2,
       complaints: "",
     })
+    // Forty are at work at once.
     expect(figures.endedBefore).toBeLessThan(runs / 2)
     // The buffer, what is being written, and what the collector has not got to yet.
     expect(figures.rssMbAway - figures.rssMbBefore).toBeLessThan(100)
