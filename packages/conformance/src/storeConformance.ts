@@ -41,6 +41,7 @@ import { textCases } from "./cases/text.js"
 import { transactionCases } from "./cases/transaction.js"
 import { waitCases } from "./cases/wait.js"
 import { wakeUpCases } from "./cases/wakeUp.js"
+import { wakingActCases } from "./cases/wakingActs.js"
 import { workerCases } from "./cases/worker.js"
 import type { Feature, Harness } from "./Harness.js"
 
@@ -71,6 +72,7 @@ export const cases: ReadonlyArray<Case> = [
   ...settledCases,
   ...transactionCases,
   ...wakeUpCases,
+  ...wakingActCases,
   ...signalCases,
   ...parkCases,
   ...cancelCases,

@@ -1,6 +1,6 @@
 /** D18: who waits hears of what can be claimed, in time, and of nothing else. */
 import assert from "node:assert/strict"
-import type { CheckpointDriver, CommitRows, Lease, NewRunRow, RunPatch, RunRow } from "@cairn/core"
+import type { Lease, NewRunRow, RunRow } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -21,50 +21,10 @@ import {
   request,
   signal,
   underWay,
-  type Bench,
 } from "../internal/bench.js"
-import { fireOf, newSchedule } from "./schedule.js"
+import { hearerOf, listening } from "../internal/hearing.js"
 import { wait } from "../internal/rows.js"
-
-/** Longer than any machine takes to hand on a call; a lost one is given up after it. */
-const longestWaitMs = 10_000
-
-/** The connection that only hears: what it hears was sent by another one. */
-const hearerOf = (bench: Bench): CheckpointDriver => bench.connections[1] ?? bench.driver
-
-/** Counts the calls of the listeners of who only hears. */
-const listening = (bench: Bench) =>
-  Effect.sync(() => {
-    let heard = 0
-    let seen = 0
-    hearerOf(bench).onWakeUp?.(() => void heard++)
-    /** Ends when so many more calls have come. */
-    const hears = (count: number, what: string): Effect.Effect<void, unknown> =>
-      Effect.gen(function* () {
-        // A test clock moves on by these steps; on a real one they are short at first.
-        for (let stepMs = 1; stepMs < longestWaitMs && heard < seen + count; stepMs *= 2) {
-          yield* bench.waitUntil((yield* bench.driver.now) + stepMs)
-        }
-        assert.ok(heard >= seen + count, `${what} was not heard of on the other connection`)
-        seen += count
-      })
-    /** Calls come in the order of the acts: when that of a last act is there, no earlier one is still to come. */
-    const hearsNoMore = (what: string): Effect.Effect<void, unknown> =>
-      Effect.gen(function* () {
-        yield* create(bench, { namespace: fresh("conformance") })
-        yield* hears(1, "a run that was created last")
-        yield* bench.waitUntil((yield* bench.driver.now) + 5)
-        assert.equal(heard, seen, `${what} was heard of more often than it happened`)
-      })
-    /** Takes in what is still to come of acts from before. */
-    const settles: Effect.Effect<void, unknown> = Effect.gen(function* () {
-      yield* create(bench, { namespace: fresh("conformance") })
-      yield* hears(1, "a run that was created first")
-      yield* bench.waitUntil((yield* bench.driver.now) + 50)
-      seen = heard
-    })
-    return { hears, hearsNoMore, settles }
-  })
+import { fireOf, newSchedule } from "./schedule.js"
 
 const starts: Case = {
   law: "D18",
@@ -140,138 +100,6 @@ const answers: Case = {
       assert.equal(yield* Fiber.join(answering), true)
       assert.equal(yield* bench.driver.answer(given), false)
       yield* ear.hearsNoMore("an answer, or one that was refused")
-    }),
-}
-
-/** A run at rest that another connection's act makes claimable. */
-const wakes =
-  (
-    what: string,
-    rest: Partial<RunPatch>,
-    act: (bench: Bench, row: RunRow) => Effect.Effect<unknown, unknown>,
-    opens: Partial<Pick<CommitRows, "waits">> = {},
-  ) =>
-  (bench: Bench) =>
-    Effect.gen(function* () {
-      const hearer = hearerOf(bench)
-      const ear = yield* listening(bench)
-      const { row, lease } = yield* claimed(bench)
-      yield* committed(bench, commitOf(lease, 0, { steps: [], ...opens, run: { release: true, ...rest } }))
-      const worker = fresh("worker")
-      yield* hearer.beat(worker, longLeaseMs)
-      yield* ear.hears(1, "the run's creation")
-      const acting = yield* Effect.fork(act(bench, row))
-      yield* ear.hears(1, what)
-      const taken = only(yield* hearer.claim(request(bench, worker)), `the claim of who heard of ${what}`)
-      assert.equal(taken.runId, row.runId)
-      yield* Fiber.join(acting)
-      yield* ear.hearsNoMore(what)
-    })
-
-/** An act by which one run becomes claimable; everything before it has been heard. */
-const actsOn = (bench: Bench, what: string, runId: string, act: Effect.Effect<unknown, unknown>) =>
-  Effect.gen(function* () {
-    const hearer = hearerOf(bench)
-    const ear = yield* listening(bench)
-    yield* ear.settles
-    const worker = fresh("worker")
-    yield* hearer.beat(worker, longLeaseMs)
-    const acting = yield* Effect.fork(act)
-    yield* ear.hears(1, what)
-    const taken = only(yield* hearer.claim(request(bench, worker)), `the claim of who heard of ${what}`)
-    assert.equal(taken.runId, runId)
-    yield* Fiber.join(acting)
-    yield* ear.hearsNoMore(what)
-  })
-
-const sends: Case = {
-  law: "D18",
-  title:
-    "D18: a run that waits and is sent a signal is heard of on the other connection, and can be claimed there at once",
-  needs: ["wakeUps"],
-  run: wakes("a signal", { status: "waiting", wakeInMs: longLeaseMs }, (bench, { runId }) =>
-    bench.driver.send(signal(bench, { runId })),
-  ),
-}
-
-const cancels: Case = {
-  law: "D18",
-  title:
-    "D18: a run that sleeps and is to be canceled is heard of on the other connection, and can be claimed there at once",
-  needs: ["wakeUps"],
-  run: wakes("a cancel", { status: "sleeping", wakeInMs: longLeaseMs }, (bench, { namespace, runId }) =>
-    bench.driver.requestCancel(namespace, runId, null),
-  ),
-}
-
-const decides: Case = {
-  law: "D18",
-  title: "D18: a run in review that is decided is heard of on the other connection, and can be claimed there at once",
-  needs: ["wakeUps"],
-  run: wakes(
-    "a decision",
-    { status: "review", wakeInMs: longLeaseMs },
-    (bench, { namespace, runId }) =>
-      bench.driver.decideWait({ namespace, runId, path: "approve", name: "name of approve", decision: "1" }),
-    { waits: [wait("approve")] },
-  ),
-}
-
-const resumes: Case = {
-  law: "D18",
-  title: "D18: a paused run that is resumed is heard of on the other connection, and can be claimed there at once",
-  needs: ["wakeUps"],
-  run: (bench) =>
-    Effect.gen(function* () {
-      const { namespace, runId } = yield* create(bench)
-      yield* bench.driver.setPaused(namespace, runId, true)
-      yield* actsOn(bench, "a resumed run", runId, bench.driver.setPaused(namespace, runId, false))
-    }),
-}
-
-const reopens: Case = {
-  law: "D18",
-  title: "D18: a failed run that is reopened is heard of on the other connection, and can be claimed there at once",
-  needs: ["wakeUps"],
-  run: (bench) =>
-    Effect.gen(function* () {
-      const { lease, row } = yield* claimed(bench)
-      yield* moved(bench, lease, 0, { status: "failed" })
-      const { namespace, runId } = row
-      const attempt = { attempt: 1, kind: "retried", error: "{}", output: null } as const
-      const reopen = bench.driver.reopenRun({ namespace, runId, seq: 1, path: "p", attempt })
-      yield* actsOn(bench, "a reopened run", runId, reopen)
-    }),
-}
-
-const forks: Case = {
-  law: "D18",
-  title: "D18: a fork is heard of on the other connection, and can be claimed there at once",
-  needs: ["wakeUps"],
-  run: (bench) =>
-    Effect.gen(function* () {
-      const { row } = yield* claimed(bench)
-      const run = newRun(bench)
-      yield* actsOn(
-        bench,
-        "a fork",
-        run.runId,
-        bench.driver.forkRun({ run, from: row.runId, beforeSeq: 1, effects: [] }),
-      )
-    }),
-}
-
-const fires: Case = {
-  law: "D18",
-  title: "D18: the run of a schedule is heard of on the other connection, and can be claimed there at once",
-  needs: ["wakeUps"],
-  run: (bench) =>
-    Effect.gen(function* () {
-      yield* claimed(bench)
-      const schedule = newSchedule(bench)
-      yield* bench.driver.putSchedule(schedule)
-      const fire = fireOf(bench, schedule)
-      yield* actsOn(bench, "a firing", fire.run.runId, bench.driver.fireSchedule(fire))
     }),
 }
 
@@ -434,19 +262,4 @@ const failing: Case = {
     }),
 }
 
-export const wakeUpCases: ReadonlyArray<Case> = [
-  starts,
-  unparks,
-  answers,
-  sends,
-  cancels,
-  decides,
-  resumes,
-  reopens,
-  forks,
-  fires,
-  ends,
-  releases,
-  forNothing,
-  failing,
-]
+export const wakeUpCases: ReadonlyArray<Case> = [starts, unparks, answers, ends, releases, forNothing, failing]
