@@ -41,7 +41,7 @@ describe("the schema", () => {
       const columns = yield* columnsOf
       const indexes = yield* indexesOf
       expect(new Set(columns.map(({ table }) => table)).size).toBe(13)
-      expect(indexes).toHaveLength(31)
+      expect(indexes).toHaveLength(32)
       const lines = [
         ...columns.map(({ collation, column, required, table, type }) =>
           [`${table}.${column}`, type, ...(collation === null ? [] : [`collate ${collation}`])]
@@ -124,6 +124,29 @@ describe("query plans", () => {
           plan.filter((node) => node["Node Type"] === "Seq Scan").map((node) => node["Relation Name"]),
           name,
         ).toEqual([])
+      }
+    }),
+  )
+
+  it.scopedLive("runs of a status are listed beside any number that has completed", () =>
+    Effect.gen(function* () {
+      const { dialect } = yield* open
+      yield* query(
+        database,
+        `insert into cairn.run (namespace, run_id, workflow, version, plan_hash, input, input_hash, status, seq, fence, priority, inbox, recoveries, interruptions, previous_until, created_at, updated_at)
+select 'n', 'r' || i, 'w', 1, 'h', '1', 'h', 'completed', 1, 1, 0, 0, 0, 0, 0, i, i from generate_series(1, 10000) as i`,
+      )
+      yield* query(database, "analyze cairn.run")
+      const statements = everyStatement(dialect)
+      for (const [name, index] of [
+        ["list the runs that are running", "run_uncompleted"],
+        ["list the runs that have ended", "run_listed"],
+      ] as const) {
+        const plan = yield* planOf(statements[name]!.text, statements[name]!.params)
+        expect(plan.map((node) => [node["Node Type"], node["Index Name"]])).toEqual([
+          ["Limit", undefined],
+          [expect.stringContaining("Index Scan"), index],
+        ])
       }
     }),
   )

@@ -14,6 +14,7 @@ stopsNoNeighbour(
     return {
       driver,
       set: (runId, to) => query(database, `update "${schema}".run set ${to} where run_id = $1`, [runId]),
+      setSchedule: (id, to) => query(database, `update "${schema}".schedule set ${to} where schedule_id = $1`, [id]),
     }
   }),
 )

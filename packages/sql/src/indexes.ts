@@ -27,6 +27,9 @@ export const allAttempts = "attempt >= 0"
 /** The list of runs, likewise: a look-up by key would walk all runs of the namespace. */
 export const allRuns = "created_at >= 0"
 
+/** Of these there are few among many that have ended well, and a list of them would walk all of those. */
+export const uncompleted = "status <> 'completed'"
+
 /** What was refused and is kept for people, for a while (D43). */
 export const keptOutputs = "kind = 'rejected' and output is not null"
 
@@ -34,13 +37,15 @@ const timed = "status in ('sleeping', 'waiting', 'review') and wake_at is not nu
 
 /**
  * What claims and look-ups walk. All but that of the list of runs are partial: finished and paused runs are in none that claims
- * walk, and a step that stands in no loop is in none. What runs are listed by never changes: it costs their creation alone.
+ * walk, and a step that stands in no loop is in none. What runs are listed by never changes: it costs their creation, and on
+ * Postgres their claim and their end.
  *
  * What a commit of a running run writes stands in no index, nor in the condition of one, not even of one that the run is not in:
  * Postgres would then enter the new version of the row in every index of it.
  */
 const indexes: ReadonlyArray<Index> = [
   { name: "run_listed", table: "run", on: "namespace, created_at, run_id", where: allRuns },
+  { name: "run_uncompleted", table: "run", on: "namespace, created_at, run_id", where: uncompleted },
   {
     name: "run_children",
     table: "run",

@@ -60,6 +60,9 @@ export const readEach = <A>(
 ): ReadonlyArray<Either.Either<A, StoreError>> =>
   rows.map((row) => Either.try({ try: () => readRow<A>(operation(row), columns, row), catch: asStoreError }))
 
+/** The operation of reading one run's row. */
+export const readRun = ({ runId }: Row): string => `read run '${String(runId)}'`
+
 /** What stands for a value that cannot be read: a number as near as one comes. */
 const near = ({ nullable, type }: Column, value: unknown): unknown => {
   if (nullable && (value === null || type !== "integer")) return null

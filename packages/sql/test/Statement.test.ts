@@ -90,7 +90,7 @@ describe("the printed migration", () => {
     const lines = migrationScript(numberedDialect).split(";\n")
     expect(lines.slice(0, 2)).toEqual(["begin", 'create schema "store"'])
     expect(lines.filter((line) => line.startsWith("create table"))).toHaveLength(13)
-    expect(lines.filter((line) => line.startsWith("create index"))).toHaveLength(17)
+    expect(lines.filter((line) => line.startsWith("create index"))).toHaveLength(18)
     expect(lines.at(-2)).toBe(
       `insert into "store"."migration" (version, name, applied_at) values (1, 'first tables', clock_ms())`,
     )

@@ -242,6 +242,8 @@ CREATE INDEX cairn_run_timed on cairn_run (namespace, wake_at) where status in (
 
 CREATE INDEX cairn_run_timed_prior on cairn_run (namespace, wake_at) where status in ('sleeping', 'waiting', 'review') and wake_at is not null and paused_at is null and priority <> 0;
 
+CREATE INDEX cairn_run_uncompleted on cairn_run (namespace, created_at, run_id) where status <> 'completed';
+
 CREATE INDEX cairn_schedule_next on cairn_schedule (namespace, next_at, schedule_id);
 
 CREATE INDEX cairn_signal_waiting on cairn_signal (namespace, run_id, position) where consumed_by is null;

@@ -15,7 +15,7 @@ describe("the schema", () => {
       const objects = yield* client.unsafe<{ readonly sql: string }>(
         "select sql from sqlite_master where sql is not null order by type desc, name",
       )
-      expect(objects).toHaveLength(31)
+      expect(objects).toHaveLength(32)
       const text = objects.map(({ sql }) => `${sql};\n`).join("\n")
       yield* Effect.promise(() => expect(text).toMatchFileSnapshot(snapshot))
     }),
@@ -87,6 +87,24 @@ describe("query plans", () => {
       const plan = yield* client.unsafe<{ readonly detail: string }>(`explain query plan ${text}`, params)
       const stretch = "cairn_attempt_history (namespace=? AND run_id=? AND seq>? AND seq<?)"
       expect(plan.map(({ detail }) => detail)).toEqual([`SEARCH attempt USING INDEX ${stretch}`])
+    }),
+  )
+
+  it.scopedLive("runs of a status are listed beside any number that has completed", () =>
+    Effect.gen(function* () {
+      const { client } = yield* openWithClient({ filename: ":memory:" })
+      const planOf = (name: string) => {
+        const { params, text } = everyStatement(sqliteDialect)[name]!
+        return Effect.map(client.unsafe<{ readonly detail: string }>(`explain query plan ${text}`, params), (plan) =>
+          plan.map(({ detail }) => detail),
+        )
+      }
+      // In the order of the list: nothing is sorted.
+      const walk = (index: string) => [expect.stringContaining(`SEARCH cairn_run USING INDEX ${index} (namespace=?`)]
+      expect(yield* planOf("list the runs that are running")).toEqual(walk("cairn_run_uncompleted"))
+      expect(yield* planOf("list a page of runs")).toEqual(walk("cairn_run_uncompleted"))
+      expect(yield* planOf("list the runs that have ended")).toEqual(walk("cairn_run_listed"))
+      expect(yield* planOf("list the newest runs")).toEqual(walk("cairn_run_listed"))
     }),
   )
 

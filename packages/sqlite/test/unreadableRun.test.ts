@@ -11,6 +11,10 @@ stopsNoNeighbour(
     const filename = yield* temporaryFile
     const driver = yield* SqliteDriver.make({ filename })
     const { client } = yield* openWithClient({ filename })
-    return { driver, set: (runId, to) => client.unsafe(`update cairn_run set ${to} where run_id = ?`, [runId]) }
+    return {
+      driver,
+      set: (runId, to) => client.unsafe(`update cairn_run set ${to} where run_id = ?`, [runId]),
+      setSchedule: (id, to) => client.unsafe(`update cairn_schedule set ${to} where schedule_id = ?`, [id]),
+    }
   }),
 )

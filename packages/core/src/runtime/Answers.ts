@@ -5,12 +5,20 @@
  * - The generation moves on only by a durable "it did not happen": the operation is then performed under a new key.
  */
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import type { AnyWorkflow } from "../builder/Workflow.js"
 import type { Definition, WorkNode } from "../dsl/Definition.js"
 import { outputCodec } from "../dsl/internal/outputCodec.js"
 import { isOperation, type AnyOperation, type MemberOperation } from "../dsl/Operation.js"
 import { isUnparsedText, isUnvalidated } from "../dsl/Output.js"
-import { AnswerRefused, InvalidValue, RunConflict, type ErrorDetails, type ParkReason } from "../model/Errors.js"
+import {
+  AnswerRefused,
+  InvalidValue,
+  RunConflict,
+  type ErrorDetails,
+  type ParkReason,
+  type StoreError,
+} from "../model/Errors.js"
 import { checkId, defaultNamespace, fingerprint } from "../model/Ids.js"
 import { canonicalText } from "../model/internal/json.js"
 import { storableText } from "../model/internal/storableText.js"
@@ -58,7 +66,8 @@ export interface RejectedAttempt {
  * A run that waits for a person.
  *
  * *Shape.* `since` is when it was parked, in milliseconds since 1970 by the store's clock. `operation` is what can be
- * answered by `Cairn.answer`; null where nothing is unknown: deal with the reason, then `Cairn.resume`. `rejected`: what the step has
+ * answered by `Cairn.answer`; null where nothing is unknown: deal with the reason, then `Cairn.resume`. `Unreadable`: why it was
+ * parked cannot be read, as `problem` says; its operation is not looked for. `rejected`: what the step has
  * given so far and its schema has refused, in order of the attempts; the last one is what a person looks at before `Cairn.accept`.
  *
  * @category models
@@ -69,7 +78,7 @@ export interface ParkedRun {
   readonly runId: string
   readonly workflow: string
   readonly version: number
-  readonly reason: ParkReason
+  readonly reason: ParkReason | "Unreadable"
   readonly step: string
   readonly problem: string
   readonly since: number
@@ -143,28 +152,32 @@ const shownOperation = (effect: EffectRecord | null): UnknownOperation | null =>
         since: effect.intentAt,
       }
 
+const unreadableRun = (
+  run: Pick<ParkedRun, "namespace" | "runId" | "workflow" | "version" | "since">,
+  { message }: StoreError,
+): ParkedRun => ({ ...run, reason: "Unreadable", step: "", problem: message, operation: null, rejected: [] })
+
 export const parked = (options: ParkedOptions = {}) =>
   Effect.gen(function* () {
     const store = yield* CheckpointStore
     const namespace = yield* checkId("namespace", options.namespace ?? defaultNamespace)
     const limit = Math.max(1, Math.min(largestPage, Math.trunc(options.limit ?? defaultPage) || defaultPage))
     const rows = yield* store.listParked({ namespace, after: options.after ?? null, limit })
-    return yield* Effect.forEach(rows, ({ runId, workflow, version, updatedAt, parked: { reason, step, problem } }) =>
-      Effect.map(openAt(store, namespace, runId, step), ({ attempts, effect }): ParkedRun => ({
-        namespace,
-        runId,
-        workflow,
-        version,
+    return yield* Effect.forEach(rows, ({ runId, workflow, version, updatedAt, parked: why }) => {
+      const run = { namespace, runId, workflow, version, since: updatedAt }
+      if (Either.isLeft(why)) return Effect.succeed(unreadableRun(run, why.left))
+      const { problem, reason, step } = why.right
+      return Effect.map(openAt(store, namespace, runId, step), ({ attempts, effect }): ParkedRun => ({
+        ...run,
         reason,
         step,
         problem,
-        since: updatedAt,
         operation: shownOperation(effect),
         rejected: attempts.flatMap(({ attempt, endedAt, error, kind, output }) =>
           kind === "rejected" ? [{ attempt, raw: output, issues: error.message, at: new Date(endedAt) }] : [],
         ),
-      })),
-    )
+      }))
+    })
   })
 
 // ---- answering -------------------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ export interface ReviewsOptions {
  *
  * *Shape.* `reviewId` names this very occurrence. `shown` is what the workflow shows, as JSON; undefined where it shows nothing.
  * `who`: whose affair it is by the store's clock, null where the workflow names nobody. `escalation`: how often it has been passed
- * on. `deadline`: when it is over by itself, null for never. `unreadable`: what was kept with it is no JSON; the rest is right.
+ * on. `deadline`: when it is over by itself, null for never. `unreadable`: what was kept with it, or a number of its run, cannot be read; the rest is right.
  *
  * @category models
  * @since 0.1.0
@@ -201,7 +201,7 @@ const openReview = (row: ReviewRow, now: number): OpenReview => {
     escalation: passedOn.length,
     openedAt: new Date(row.openedAt),
     deadline: dateOf(row.wakeAt),
-    unreadable: data === null,
+    unreadable: data === null || row.unreadable !== undefined,
   }
 }
 

@@ -37,7 +37,8 @@
  *   operation that was cut off may still be under way. Any other keeps its status and `previousUntil`.
  * - **D13** Integers are exact up to 2^53 - 1; a stored number beyond is a `StoreError`, never a rounded value.
  * - **D14** Absent and unreadable are different: absent is null, unreadable is a `StoreError`. A run that cannot be read stops none
- *   of its neighbours: a claim goes without it, `findRuns` has the error in its place, a list marks it.
+ *   of its neighbours: a claim goes without it, `findRuns` has the error in its place, a list marks it, a heartbeat has its lease
+ *   as near as can be read, and a commit of its neighbours in one batch with one of its own goes through. A schedule likewise.
  * - **D15** A takeover of an unreleased lease keeps in `previousUntil` when that lease ended, and adds one to
  *   `recoveries`; a released run is claimed without either. A commit that releases leaves `previousUntil` as it is.
  *   `interruptions` counts such takeovers, and what D12 makes `pending`; it is never set back.
@@ -511,11 +512,14 @@ export interface ParkedPage {
 /**
  * A parked run, without its payloads. `updatedAt` is when it was parked.
  *
+ * *Shape.* `unreadable`: as in `ListedRow`.
+ *
  * @category rows
  * @since 0.1.0
  */
 export type ParkedRow = Pick<RunRow, "namespace" | "runId" | "workflow" | "version" | "seq" | "updatedAt"> & {
   readonly parked: string
+  readonly unreadable?: StoreError
 }
 
 /**
@@ -563,11 +567,13 @@ export interface ReviewsPage {
 /**
  * An open review, with the run that waits for it.
  *
+ * *Shape.* `unreadable`: as in `ListedRow`.
+ *
  * @category rows
  * @since 0.1.0
  */
 export type ReviewRow = Pick<RunRow, "namespace" | "runId" | "workflow" | "version"> &
-  Pick<WaitRecord, "path" | "name" | "openedAt" | "wakeAt" | "data">
+  Pick<WaitRecord, "path" | "name" | "openedAt" | "wakeAt" | "data"> & { readonly unreadable?: StoreError }
 
 /**
  * What became of a wish to pause a run, or to let it go on.

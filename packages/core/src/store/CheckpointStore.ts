@@ -88,13 +88,13 @@ export interface Answer extends Omit<AnswerRow, "attempt"> {
 }
 
 /**
- * A parked run, typed.
+ * A parked run, typed. `parked`: why, or what of its row cannot be read.
  *
  * @category models
  * @since 0.1.0
  */
-export interface ParkedRecord extends Omit<ParkedRow, "parked"> {
-  readonly parked: ParkRecord
+export interface ParkedRecord extends Omit<ParkedRow, "parked" | "unreadable"> {
+  readonly parked: Either.Either<ParkRecord, StoreError>
 }
 
 /**

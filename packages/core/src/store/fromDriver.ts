@@ -258,10 +258,14 @@ export const fromDriver = (driver: CheckpointDriver): CheckpointStoreService => 
         attempt: attempt === null ? null : { ...attempt, error: JSON.stringify(attempt.error) },
       }),
     listParked: (page) =>
-      Effect.flatMap(driver.listParked(page), (rows) =>
-        Effect.forEach(rows, (row) =>
-          decoded(`run '${row.runId}'`, () => ({ ...row, parked: readAs("parked", row.parked, isParkRecord) })),
-        ),
+      Effect.map(driver.listParked(page), (rows) =>
+        rows.map(({ parked, unreadable, ...row }) => ({
+          ...row,
+          parked:
+            unreadable === undefined
+              ? readable(`run '${row.runId}'`, () => readAs("parked", parked, isParkRecord))
+              : Either.left(unreadable),
+        })),
       ),
     send: (signal) =>
       Effect.tap(driver.send(signal), ({ _tag }) =>

@@ -3,7 +3,7 @@ import type { AnswerRow, CheckpointDriver, ParkedRow, RunRow } from "@cairn/core
 import * as Effect from "effect/Effect"
 import type { Database, Session } from "../Database.js"
 import type { Dialect } from "../Dialect.js"
-import { attempt, readAll, readRow, whole } from "../readRow.js"
+import { attempt, readNear, readRow, readRun, whole } from "../readRow.js"
 import { commitStatements } from "../statements/commit.js"
 import { effectStatements } from "../statements/effects.js"
 import { parkedColumns, runStatements } from "../statements/runs.js"
@@ -22,7 +22,7 @@ export const answers = (dialect: Dialect, database: Database) => {
     if (page.limit < 1) return Effect.succeed([])
     return attempt(() => runs.listParked(page)).pipe(
       Effect.flatMap((statement) => database.query(operation, statement)),
-      Effect.flatMap((rows) => attempt(() => readAll<ParkedRow>(operation, parkedColumns, rows))),
+      Effect.flatMap((rows) => attempt(() => rows.map((row) => readNear<ParkedRow>(readRun(row), parkedColumns, row)))),
     )
   }
 

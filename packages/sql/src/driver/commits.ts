@@ -8,7 +8,7 @@ import { StoreError, type CheckpointDriver, type CommitResult, type CommitRows, 
 import * as Effect from "effect/Effect"
 import type { Database, Row, Session } from "../Database.js"
 import type { Dialect } from "../Dialect.js"
-import { attempt, keyOf, readAll, readRow } from "../readRow.js"
+import { attempt, keyOf, readAll, readNear } from "../readRow.js"
 import { inBatches, type Bound, type Statement } from "../Statement.js"
 import {
   attemptRows,
@@ -102,7 +102,7 @@ export const commits = (dialect: Dialect, database: Database) => {
 
   const standingRow = (row: Row | undefined): Standing => {
     if (row === undefined) return null
-    const { claimToken, fence, seq, status, updatedAt } = readRow<RunRow>(operation, standingColumns, row)
+    const { claimToken, fence, seq, status, updatedAt } = readNear<RunRow>(operation, standingColumns, row)
     return { seq, fence, claimToken, status, updatedAt }
   }
 

@@ -3,7 +3,7 @@ import type { CheckpointDriver, ListedRow, ReviewRow } from "@cairn/core"
 import * as Effect from "effect/Effect"
 import type { Database } from "../Database.js"
 import type { Dialect } from "../Dialect.js"
-import { attempt, readAll, readNear } from "../readRow.js"
+import { attempt, readNear, readRun } from "../readRow.js"
 import { listedColumns, listingStatements, reviewColumns } from "../statements/listings.js"
 
 export const listings = (dialect: Dialect, database: Database): Pick<CheckpointDriver, "listRuns" | "listReviews"> => {
@@ -14,9 +14,7 @@ export const listings = (dialect: Dialect, database: Database): Pick<CheckpointD
     if (page.limit < 1 || page.statuses?.length === 0) return Effect.succeed([])
     return attempt(() => statements.listRuns(page)).pipe(
       Effect.flatMap((statement) => database.query(operation, statement)),
-      Effect.flatMap((rows) =>
-        attempt(() => rows.map((row) => readNear<ListedRow>(`read run '${String(row["runId"])}'`, listedColumns, row))),
-      ),
+      Effect.flatMap((rows) => attempt(() => rows.map((row) => readNear<ListedRow>(readRun(row), listedColumns, row)))),
     )
   }
 
@@ -25,7 +23,7 @@ export const listings = (dialect: Dialect, database: Database): Pick<CheckpointD
     if (page.limit < 1) return Effect.succeed([])
     return attempt(() => statements.listReviews(page)).pipe(
       Effect.flatMap((statement) => database.query(operation, statement)),
-      Effect.flatMap((rows) => attempt(() => readAll<ReviewRow>(operation, reviewColumns, rows))),
+      Effect.flatMap((rows) => attempt(() => rows.map((row) => readNear<ReviewRow>(readRun(row), reviewColumns, row)))),
     )
   }
   return { listRuns, listReviews }

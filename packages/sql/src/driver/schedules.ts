@@ -1,9 +1,10 @@
 /** Schedules, and the runs that they start: a firing is one transaction (D37). */
 import type { CheckpointDriver, FireResult, RunStatus, ScheduleRow } from "@cairn/core"
+import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
-import type { Database } from "../Database.js"
+import type { Database, Row } from "../Database.js"
 import type { Dialect } from "../Dialect.js"
-import { attempt, computed, readAll, readFirst } from "../readRow.js"
+import { attempt, computed, readAll, readEach, readFirst, readRow } from "../readRow.js"
 import { isFinal } from "./heldRuns.js"
 import { newRunRow, runStatements } from "../statements/runs.js"
 import { scheduleStatements } from "../statements/schedules.js"
@@ -22,6 +23,11 @@ interface Moved {
 const movedColumns = [computed("overlap", "text"), { ...computed("lastRunId", "text"), nullable: true }]
 
 const statusColumns = [computed("status", "text")]
+
+const readSchedule = ({ scheduleId }: Row): string => `read schedule '${String(scheduleId)}'`
+
+const leftAlone =
+  "a schedule cannot be read, and is left alone: mend the column that is named, or remove it and put it anew"
 
 export const schedules = (dialect: Dialect, database: Database): ScheduleCalls => {
   const statements = scheduleStatements(dialect)
@@ -54,7 +60,7 @@ export const schedules = (dialect: Dialect, database: Database): ScheduleCalls =
     if (page.limit < 1) return Effect.succeed([])
     return attempt(() => statements.list(page)).pipe(
       Effect.flatMap((statement) => database.query(operation, statement)),
-      Effect.flatMap((rows) => attempt(() => readAll<ScheduleRow>(operation, columns, rows))),
+      Effect.flatMap((rows) => attempt(() => rows.map((row) => readRow<ScheduleRow>(readSchedule(row), columns, row)))),
     )
   }
 
@@ -62,7 +68,15 @@ export const schedules = (dialect: Dialect, database: Database): ScheduleCalls =
     const operation = "look for schedules"
     if (asked.limit < 1 || asked.workflows.length === 0) return Effect.succeed([])
     return Effect.flatMap(database.query(operation, statements.next(asked)), (rows) =>
-      attempt(() => readAll<ScheduleRow>(operation, columns, rows)),
+      Effect.flatMap(
+        attempt(() => Array.separate(readEach<ScheduleRow>(readSchedule, columns, rows))),
+        // One that failed the look would keep all others from being fired (D14).
+        ([unreadable, readable]) =>
+          Effect.as(
+            Effect.forEach(unreadable, (error) => Effect.logError(leftAlone, error), { discard: true }),
+            readable,
+          ),
+      ),
     )
   }
 

@@ -1,9 +1,10 @@
 /** A worker's lease: prolonged by a heartbeat, ended with everything that it holds. */
 import type { CheckpointDriver, HeldLease } from "@cairn/core"
+import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { Database } from "../Database.js"
 import type { Dialect } from "../Dialect.js"
-import { attempt, readAll, readRow, wholeMs } from "../readRow.js"
+import { attempt, readEach, readNear, readRow, readRun, wholeMs } from "../readRow.js"
 import { beatResult, leaseColumns, workerStatements } from "../statements/workers.js"
 
 /** What the driver does with a worker's lease. */
@@ -21,7 +22,8 @@ export const workers = (dialect: Dialect, database: Database) => {
             const held = yield* session.run(statements.leases(workerId))
             return yield* attempt(() => ({
               ...readRow<{ readonly until: number; readonly now: number }>(operation, beatResult, beaten[0] ?? {}),
-              leases: readAll<HeldLease>(operation, leaseColumns, held),
+              // What of a run cannot be read takes no other run from its worker (D14).
+              leases: held.map((row) => readNear<HeldLease>(readRun(row), leaseColumns, row)),
             }))
           }),
         ),
@@ -35,7 +37,8 @@ export const workers = (dialect: Dialect, database: Database) => {
   const loadReached: CheckpointDriver["loadReached"] = (workerId) => {
     const operation = `look at what has reached the runs of worker '${workerId}'`
     return Effect.flatMap(database.query(operation, statements.reached(workerId)), (rows) =>
-      attempt(() => readAll<HeldLease>(operation, leaseColumns, rows)),
+      // What cannot be read is said by heartbeats: these looks come too often (D14).
+      attempt(() => Array.getRights(readEach<HeldLease>(readRun, leaseColumns, rows))),
     )
   }
 

@@ -192,6 +192,8 @@ export const everyStatement = (dialect: Dialect): Readonly<Record<string, Statem
       createdBefore: 9,
       after: { createdAt: 5, runId: "r" },
     }),
+    "list the runs that are running": listings.listRuns({ ...every, statuses: ["running"] }),
+    "list the runs that have ended": listings.listRuns({ ...every, statuses: ["completed", "failed", "canceled"] }),
     "list the children of a run": listings.listRuns({ ...every, parentRunId: "r" }),
     "list the oldest reviews": listings.listReviews({ namespace: "n", after: null, limit: 20 }),
     "list a page of reviews": listings.listReviews({

@@ -1,7 +1,7 @@
 /** Pages of runs and of open reviews, each a walk along an index from where the page before has ended (D30, D31). */
 import type { ReviewsPage, RunsPage } from "@cairn/core"
 import type { Dialect } from "../Dialect.js"
-import { allRuns } from "../indexes.js"
+import { allRuns, uncompleted } from "../indexes.js"
 import { whole } from "../readRow.js"
 import { listOf, padded, textOf, type Bound, type Place, type Statement } from "../Statement.js"
 import { runTable, selectList, waitTable } from "../tables.js"
@@ -59,14 +59,15 @@ const conditionsOf = (page: RunsPage): ReadonlyArray<Condition> => {
 /** Makes the statement of a page of runs. It asks for one status at least, if for any. Throws a `StoreError`. */
 const listRuns = (dialect: Dialect) => {
   const texts = new Map<string, string>()
-  const write = (place: Place, conditions: ReadonlyArray<Condition>): string =>
+  const write = (place: Place, conditions: ReadonlyArray<Condition>, walked: string): string =>
     `select ${selectList(dialect, listedColumns)} from ${dialect.table("run")}
-where ${[...conditions.map(({ text }) => text(place)), allRuns].join(" and ")}
+where ${[...conditions.map(({ text }) => text(place)), walked].join(" and ")}
 order by created_at desc, run_id desc limit ${place()}`
   return (page: RunsPage): Statement => {
     const conditions = conditionsOf(page)
-    const shape = conditions.map(({ text }) => text(() => "?")).join(" and ")
-    const text = texts.get(shape) ?? textOf(dialect, (place) => write(place, conditions))
+    const walked = page.statuses === null || page.statuses.includes("completed") ? allRuns : uncompleted
+    const shape = [...conditions.map(({ text }) => text(() => "?")), walked].join(" and ")
+    const text = texts.get(shape) ?? textOf(dialect, (place) => write(place, conditions, walked))
     texts.set(shape, text)
     const limit = whole(listed, "limit", page.limit)
     return { text, params: [...conditions.flatMap(({ values }) => values), limit] }

@@ -14,6 +14,7 @@ import { LeaseLost, type StoreError } from "../../model/Errors.js"
 import type { Plan } from "../../model/Plan.js"
 import type { Prices } from "../../model/Usage.js"
 import {
+  committedStep,
   finalStatuses,
   type Lease,
   type RunCompletion,
@@ -124,18 +125,6 @@ const stepAt = (step: NonNullable<Parts["steps"]>[number], seq: number): Commit[
   idempotencyKey: step.idempotencyKey,
   attempts: step.attempts,
   durationMs: step.durationMs,
-})
-
-const recordOf = (step: Commit["steps"][number], committedAt: number): StepRecord => ({
-  path: step.path,
-  scope: step.scope,
-  seq: step.seq,
-  result: step.result,
-  effect: step.effect,
-  idempotencyKey: step.idempotencyKey,
-  attempts: step.attempts,
-  durationMs: step.durationMs,
-  committedAt,
 })
 
 export class RunSession extends RunRecords {
@@ -307,7 +296,7 @@ export class RunSession extends RunRecords {
       this.noteAttempt({ ...attempt, endedAt: at, retryAt: retryInMs === null ? null : at + retryInMs })
     }
     for (const effect of commit.effects) this.noteEffect(effect, at)
-    for (const step of commit.steps) this.note(recordOf(step, at))
+    for (const step of commit.steps) this.note(committedStep(step, at))
     const { output, status } = commit.run
     if (status === "completed") this.completion = { status, output }
     for (const path of commit.closes) this.waits?.delete(path)

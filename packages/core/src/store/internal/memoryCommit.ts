@@ -1,6 +1,7 @@
 /** Commits (D2 to D5, D16, D17, D23, D24, D27, D29). */
 import * as Effect from "effect/Effect"
 import { StoreError } from "../../model/Errors.js"
+import { committedStep } from "../../model/Records.js"
 import type { CommitResult, CommitRows, RunRow } from "../CheckpointDriver.js"
 import { childOf, find, isHeldUnder, type Data, type StoredRun } from "./memoryData.js"
 import { consume, unseen } from "./memoryInbox.js"
@@ -53,19 +54,7 @@ const writeEffects = (run: StoredRun, commit: CommitRows, now: number): void => 
 }
 
 const writeStepsAndAttempts = (run: StoredRun, commit: CommitRows, now: number): void => {
-  for (const step of commit.steps) {
-    run.steps.set(step.path, {
-      path: step.path,
-      scope: step.scope,
-      seq: step.seq,
-      result: step.result,
-      effect: step.effect,
-      idempotencyKey: step.idempotencyKey,
-      attempts: step.attempts,
-      durationMs: step.durationMs,
-      committedAt: now,
-    })
-  }
+  for (const step of commit.steps) run.steps.set(step.path, committedStep(step, now))
   for (const attempt of commit.attempts) {
     childOf(run.attempts, attempt.path).set(attempt.attempt, {
       path: attempt.path,
