@@ -1,26 +1,26 @@
 /** The checkpoint driver over a Postgres database. */
 import type { CheckpointDriver, StoreError } from "@cairn/core"
 import { SqlDriver, type Database, type Dialect } from "@cairn/sql"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { PostgresStoreOptions, ReadOptions } from "./internal/connectionOptions.js"
+import { readOptions, type PostgresStoreOptions, type ReadOptions } from "./internal/connectionOptions.js"
 import { wakeChannel } from "./internal/identifiers.js"
-import { bringTables, connect } from "./internal/openDatabase.js"
+import { bringTables, firstAnswer, openPool } from "./internal/openDatabase.js"
 import { keepListening } from "./internal/wakeUps.js"
 
 type Hearing = Required<Pick<CheckpointDriver, "onWakeUp" | "onReached">>
 
 /** Hears what other processes send; null where it may not. */
-const listen = ({
-  listener,
-  probeMs,
-  schema,
-}: Pick<ReadOptions, "listener" | "probeMs" | "schema">): Effect.Effect<Hearing | null, never, Scope.Scope> =>
+const listen = (
+  { listener, probeMs, schema }: Pick<ReadOptions, "listener" | "probeMs" | "schema">,
+  opened: Effect.Effect<void>,
+): Effect.Effect<Hearing | null, never, Scope.Scope> =>
   Effect.gen(function* () {
     if (listener === null) return null
     const woken: Array<() => void> = []
     const reached: Array<(workerId: string) => void> = []
-    yield* keepListening({ client: listener, channel: wakeChannel(schema), probeMs }, (workerId) => {
+    yield* keepListening({ client: listener, channel: wakeChannel(schema), probeMs, opened }, (workerId) => {
       if (workerId === null) for (const listener of woken) listener()
       else for (const listener of reached) listener(workerId)
     })
@@ -30,16 +30,17 @@ const listen = ({
     }
   })
 
-const driverOf = (dialect: Dialect, database: Database, hearing: Hearing | null): CheckpointDriver => {
-  const driver = SqlDriver.make(dialect, database, {
+const driverOf = (
+  { database, dialect }: { readonly database: Database; readonly dialect: Dialect },
+  notify: boolean,
+): CheckpointDriver =>
+  SqlDriver.make(dialect, database, {
     name: "postgres",
     transactions: true,
-    notify: hearing !== null,
+    notify,
     multiProcess: true,
     rowSecurity: false,
   })
-  return { ...driver, ...hearing }
-}
 
 /** The driver over a database that is open; with `listener`, it hears what other processes send. */
 export const driverOver = (
@@ -47,7 +48,10 @@ export const driverOver = (
   database: Database,
   options: Pick<ReadOptions, "listener" | "probeMs" | "schema">,
 ): Effect.Effect<CheckpointDriver, never, Scope.Scope> =>
-  Effect.map(listen(options), (hearing) => driverOf(dialect, database, hearing))
+  Effect.map(listen(options, Effect.void), (hearing) => ({
+    ...driverOf({ database, dialect }, hearing !== null),
+    ...hearing,
+  }))
 
 /**
  * The driver of a Postgres database, for those who build a store of their own or prove its laws. Workflows use
@@ -68,9 +72,18 @@ export const PostgresDriver = {
    */
   make: (options: PostgresStoreOptions): Effect.Effect<CheckpointDriver, StoreError, Scope.Scope> =>
     Effect.gen(function* () {
-      const open = yield* connect(options)
-      // Side by side: a connection takes the server a while.
-      const [hearing] = yield* Effect.zip(listen(open.options), bringTables(open), { concurrent: true })
-      return driverOf(open.dialect, open.database, hearing)
+      const read = yield* readOptions(options)
+      const open = yield* openPool(read)
+      const answered = yield* Deferred.make<void>()
+      const ready = firstAnswer(open).pipe(
+        Effect.zipRight(Deferred.succeed(answered, undefined)),
+        Effect.zipRight(bringTables(open)),
+      )
+      // Side by side: a connection takes the server a while. Where there is no server, that is said once.
+      const [, hearing, driver] = yield* Effect.all(
+        [ready, listen(read, Deferred.await(answered)), Effect.sync(() => driverOf(open, read.listener !== null))],
+        { concurrency: "unbounded" },
+      )
+      return { ...driver, ...hearing }
     }),
 }

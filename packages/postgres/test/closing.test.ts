@@ -1,10 +1,10 @@
 /** How a client over Postgres closes, whatever its runs and its server are doing (field cases P054, P055). */
-import { Cairn, Workflow } from "@cairn/core"
+import { Cairn, Workflow, type CairnClient } from "@cairn/core"
 import { PostgresStore } from "@cairn/postgres"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Logger, Redacted, Schema } from "effect"
 import { ranWorker } from "../../sql/test/support/workerProcess.js"
-import { makeCuttingProxy } from "./internal/cuttingProxy.js"
+import { makeCuttingProxy, type CuttingProxy } from "./internal/cuttingProxy.js"
 import { freshSchema, useDatabase } from "./internal/database.js"
 
 const database = useDatabase()
@@ -50,6 +50,8 @@ const tookMs = async (act: () => Promise<unknown>): Promise<number> => {
   return performance.now() - began
 }
 
+type Call = (cairn: CairnClient) => Promise<unknown>
+
 describe("a client that closes", () => {
   it.scopedLive("leaves a step behind that ignores its signal, soon after its drain; closing twice is once", () =>
     Effect.gen(function* () {
@@ -81,16 +83,61 @@ describe("a client that closes", () => {
     }),
   )
 
-  it.scopedLive("does not wait for a server that swallows what it is sent", () =>
+  const troubles = [
+    ["is stopped", ({ stop }: CuttingProxy) => stop()],
+    ["swallows what it is sent", ({ swallow }: CuttingProxy) => swallow(true)],
+  ] as const
+  const works: ReadonlyArray<readonly [work: string, step: (() => Promise<null>) | null, call: Call | null]> = [
+    ["nothing", null, null],
+    ["a step that is about to end", () => new Promise((resolve) => setTimeout(() => resolve(null), 100)), null],
+    ["a step that ignores its signal", () => new Promise(() => {}), null],
+    ["a call under way", null, (cairn) => cairn.list()],
+    ["a cancel under way", null, (cairn) => cairn.cancel({ runId: "r" })],
+  ]
+  const cases = troubles.flatMap(([server, begin]) =>
+    works.map(([work, step, call]) => ({ server, begin, work, step, call })),
+  )
+
+  /** How long closing takes, in milliseconds, in such a trouble; and then no connection is left. */
+  const closes = ({ begin, call, step }: (typeof cases)[number]) =>
     Effect.gen(function* () {
-      const { begun, workflow } = stepThat(() => new Promise((resolve) => setTimeout(() => resolve(null), 100)))
+      const { begun, workflow } = stepThat(step ?? (() => Promise.resolve(null)))
       const { cairn, proxy } = yield* opened([workflow])
-      yield* Effect.promise(() => cairn.start(workflow, null, { runId: "r" }))
-      yield* Effect.promise(() => begun)
-      proxy.swallow(true)
+      if (step !== null) {
+        yield* Effect.promise(() => cairn.start(workflow, null, { runId: "r" }))
+        yield* Effect.promise(() => begun)
+      }
+      begin(proxy)
+      const called = call?.(cairn).catch((error: unknown) => error)
+      // Its next claim is under way, and is tried again and again.
+      yield* Effect.sleep(200)
       const ms = yield* Effect.promise(() => tookMs(() => cairn.close()))
-      // A second for its claim, one for its steps, its buffer and its release together, and one for the pool.
-      expect(ms).toBeLessThan(drainMs + 3_000 + 2_000)
+      if (called !== undefined) expect(yield* Effect.promise(() => called)).toMatchObject({ _tag: "ClientClosed" })
+      yield* Effect.repeat(Effect.sleep(5), { until: () => !proxy.isUsed() })
+      return ms
+    }).pipe(Effect.scoped)
+
+  // On a machine that is busy with something else some take longer.
+  it.live.each(cases)("is done a second after its drain where the server $server, with $work", (trouble) =>
+    Effect.repeat(closes(trouble), { until: (ms) => ms <= drainMs + 1_000, times: 7 }).pipe(
+      Effect.map((last) => expect(Number(last)).toBeLessThanOrEqual(drainMs + 1_000)),
+    ),
+  )
+
+  it.scopedLive("does not cut off calls that have reached a server which answers", () =>
+    Effect.gen(function* () {
+      const { cairn, proxy } = yield* opened([sleeping])
+      const starts = Array.from({ length: 50 }, (_, n) =>
+        cairn.start(sleeping, null, { runId: `r-${n}` }).then(
+          () => "started",
+          (error: { readonly _tag: string }) => error._tag,
+        ),
+      )
+      yield* Effect.promise(() => cairn.close())
+      for (const ending of yield* Effect.promise(() => Promise.all(starts))) {
+        expect(["started", "ClientClosed"]).toContain(ending)
+      }
+      yield* Effect.repeat(Effect.sleep(5), { until: () => !proxy.isUsed() })
     }),
   )
 })

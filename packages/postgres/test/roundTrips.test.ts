@@ -87,10 +87,11 @@ describe("round trips", () => {
     }),
   )
 
-  it.scopedLive("of a start are three, of a load four", () =>
+  it.scopedLive("of a start are one, of those at once three, of a load four", () =>
     Effect.gen(function* () {
       const { trips } = yield* open
-      expect((yield* trips((driver) => driver.createRun(newRun("a")))).trips).toBe(3)
+      expect((yield* trips((driver) => driver.createRuns([newRun("a")]))).trips).toBe(1)
+      expect((yield* trips((driver) => driver.createRuns([newRun("b"), newRun("c")]))).trips).toBe(3)
       expect((yield* trips((driver) => driver.load("test", "a"))).trips).toBe(4)
     }),
   )

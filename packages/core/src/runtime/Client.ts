@@ -181,6 +181,9 @@ type handlersOf<Ws extends ReadonlyArray<AnyWorkflow>> = Exclude<
   StoreWithTransactions<any>
 >
 
+/** How long a client that closes waits for calls under way, beyond its worker's end, in milliseconds since it was told to. */
+const answerMs = 600
+
 export const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(
   options: OpenOptions<Ws>,
 ): Promise<CairnClient> => {
@@ -188,26 +191,35 @@ export const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(
     readonly store: Layer.Layer<CheckpointStore, StoreError>
     readonly handlers?: Layer.Layer<any>
   }
+  /** Calls under way, and when the client was told to close. */
+  const waiting = new Set<Fiber.RuntimeFiber<any, any>>()
+  let closedAt: number | null = null
+  // After the worker's end and before the store's: a call that has reached the database is not cut off, unless that has stopped answering.
+  const callsEnd = Layer.scopedDiscard(
+    Effect.addFinalizer(() =>
+      Effect.suspend(() => {
+        const left = Math.max(0, (closedAt ?? 0) + answerMs - performance.now())
+        return Effect.timeoutOption(Effect.interruptible(Fiber.awaitAll(waiting)), left)
+      }),
+    ),
+  )
   const layer = Worker.layer(worker).pipe(
     Layer.provide(handlers ?? Layer.empty),
-    Layer.provideMerge(store),
+    Layer.provideMerge(Layer.provideMerge(callsEnd, store)),
   ) as Layer.Layer<Worker | CheckpointStore, CompileError | InvalidId | StoreError>
   // The store may take turns of the event loop to open: the worker's context is the caller's all the same.
   const runtime = ManagedRuntime.make(inContextOfBuilder(layer))
   // The failure itself is thrown, not a wrapper of it: callers tell errors apart by their tags.
-  // What still waits when the client closes would poll a store that is gone, and keep the process alive.
-  const waiting = new Set<Fiber.RuntimeFiber<any, any>>()
-  let isClosed = false
   const fork: Fork<Worker | CheckpointStore> = (effect) => {
     // The runtime would say so with a text, which is no error.
-    if (isClosed) return Effect.runFork(Effect.fail(new ClientClosed()))
+    if (closedAt !== null) return Effect.runFork(Effect.fail(new ClientClosed()))
     const fiber = runtime.runFork(effect)
     waiting.add(fiber)
     fiber.addObserver(() => waiting.delete(fiber))
     return fiber
   }
   const thrown = (cause: Cause.Cause<unknown>): unknown =>
-    isClosed && Cause.isInterruptedOnly(cause) ? new ClientClosed() : Cause.squash(cause)
+    closedAt !== null && Cause.isInterruptedOnly(cause) ? new ClientClosed() : Cause.squash(cause)
   const settled = <A>(
     exit: Exit.Exit<A, unknown>,
     resolve: (value: A) => void,
@@ -225,7 +237,7 @@ export const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(
   const listening = new Map<() => void, (error: unknown) => void>()
   const resultOf = <W extends AnyWorkflow>(handle: Handle<W>): Promise<outputOfWorkflow<W>> =>
     new Promise((resolve, reject) => {
-      if (isClosed) return reject(new ClientClosed())
+      if (closedAt !== null) return reject(new ClientClosed())
       const leave = handle.hearEnd((exit) => {
         listening.delete(leave)
         settled(exit, resolve, reject)
@@ -275,12 +287,13 @@ export const open = async <const Ws extends ReadonlyArray<AnyWorkflow>>(
     unschedule: (of) => run(unschedule(of)),
     schedules: (of) => run(schedules(of)),
     close: async () => {
-      isClosed = true
+      closedAt ??= performance.now()
       for (const [leave, reject] of listening) {
         leave()
         reject(new ClientClosed())
       }
-      await Effect.runPromise(Fiber.interruptAll(waiting))
+      // What still waits would poll a store that is gone, and keep the process alive.
+      for (const fiber of waiting) fiber.unsafeInterruptAsFork(fiber.id())
       await runtime.dispose()
     },
   }

@@ -5,10 +5,12 @@
  * - W7: a worker that stops claims nothing, lets steps under way end for a while, and releases what it holds.
  */
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import { randomUUID } from "node:crypto"
 import type { AnyWorkflow, needsOfWorkflow } from "../builder/Workflow.js"
 import type { CompileError, InvalidId, StoreError } from "../model/Errors.js"
@@ -40,7 +42,8 @@ import { WriteBehind } from "./WriteBehind.js"
  * had nothing to do for a lease's time doubles them until they are so long (80 times `pollInterval` with a store that wakes
  * it, as Postgres does; twice without). Wake-ups, and runs that went to sleep here and are due, are not waited for. It is
  * how late an idle worker may find a run that no wake-up tells of: started by another process where the store has none, put
- * to sleep by another process, or left by a worker that died, whose lease has to end first. `drain`: how long a stopping worker waits for steps under way (10 seconds).
+ * to sleep by another process, or left by a worker that died, whose lease has to end first. `drain`: how long a stopping worker waits for steps under way (10 seconds);
+ * it is done within a second of that, whatever its store does.
  * `maxRecoveries`: how often a run may bring its worker down, without progress between, before it is parked for a person
  * (3). `maxValueLength`: longest JSON text of a payload or output, in characters (64 Mi; what clients
  * hand to runs may always have 64 Mi). `durability`: which commits are
@@ -126,13 +129,15 @@ export class Worker extends Context.Tag("@cairn/core/Worker")<
   }
 }
 
-const keepClaiming = (core: Core, wake: Listener): Effect.Effect<never> =>
+/** `looked`: told once it has looked for the first time. */
+const keepClaiming = (core: Core, wake: Listener, looked: Deferred.Deferred<void>): Effect.Effect<never> =>
   Effect.gen(function* () {
     const pace = yield* makePace(core.settings, core.dueTimes)
     for (;;) {
       const claimed = yield* Effect.catchAllCause(claimOnce(core), (cause) =>
         Effect.as(Effect.logWarning("the worker could not claim runs", cause), null),
       )
+      Deferred.unsafeDone(looked, Effect.void)
       if (claimed !== 0) pace.quicken()
       // Fewer than there was room for: nothing more is due.
       if (claimed !== null && claimed > 0 && core.backlog) continue
@@ -140,31 +145,49 @@ const keepClaiming = (core: Core, wake: Listener): Effect.Effect<never> =>
     }
   })
 
-/** How long a worker that stops waits for anybody to answer, in milliseconds. */
-const answerMs = 1_000
-const leastMs = 200
+/**
+ * How long a worker that stops waits for an answer, and for all that it waits for together beyond its drain; where that is used
+ * up, for each; in milliseconds. It is done within a second of its drain, its store's goodbye included, whatever its store does.
+ */
+const answerMs = 600
+const leastMs = 100
+const leastReleaseMs = 150
 
 /** A call that cannot be interrupted is left behind. */
 const leftBehind = <A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.interruptible(Effect.disconnect(Effect.interruptible(call)))
 
-const stop = (core: Core): Effect.Effect<void> =>
+/** Waits for fibers, for so many milliseconds. */
+const awaited = (
+  fibers: ReadonlyArray<Fiber.RuntimeFiber<unknown, unknown>>,
+  ms: number,
+): Effect.Effect<Option.Option<unknown>> => Effect.timeoutOption(Effect.interruptible(Fiber.awaitAll(fibers)), ms)
+
+/** `claiming`: what may bring runs still, and has been told to end. */
+const stop = (core: Core, claiming: ReadonlyArray<Fiber.RuntimeFiber<unknown, unknown>>): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const fibers = [...core.owned.values()].flatMap(({ fiber }) => (fiber === null ? [] : [fiber]))
-    yield* Fiber.awaitAll(fibers).pipe(Effect.interruptible, Effect.timeoutOption(core.settings.drainMs))
-    // From here on all that is waited for has that time together, and a little where it is used up.
-    const until = performance.now() + answerMs
-    const left = () => Math.max(leastMs, until - performance.now())
+    const began = performance.now()
+    const atWork = () => [...core.owned.values()].flatMap(({ fiber }) => (fiber === null ? [] : [fiber]))
+    const drainedAt = began + core.settings.drainMs
+    const drained = Effect.suspend(() => awaited(atWork(), drainedAt - performance.now()))
+    // A claim, or a firing, that is under way is waited for beside the steps, unless the store has stopped answering.
+    const [answered] = yield* Effect.all([awaited(claiming, answerMs), drained], { concurrency: 2 })
+    yield* drained
+    const left = (least: number) => Math.max(least, drainedAt + answerMs - performance.now())
+    const fibers = atWork()
     // What is still at work is interrupted, and given a moment to record what it knows.
     yield* Effect.forEach(fibers, Fiber.interruptFork)
-    yield* Fiber.awaitAll(fibers).pipe(Effect.interruptible, Effect.timeoutOption(left()))
+    yield* awaited(fibers, left(leastMs))
     // W7: what they have accepted is written.
-    yield* core.env.buffer.drained.pipe(Effect.interruptible, Effect.timeoutOption(left()))
+    yield* core.env.buffer.drained.pipe(Effect.interruptible, Effect.timeoutOption(left(leastMs)))
     // Whatever is still left behind starts no operation any more, and waits for no store.
     core.lease.end()
     core.env.buffer.close()
     yield* leftBehind(core.store.releaseWorker(core.lease.workerId)).pipe(
-      Effect.timeoutFail({ duration: left(), onTimeout: () => "the store does not answer" as const }),
+      Effect.timeoutFail({
+        duration: Option.isNone(answered) ? leastReleaseMs : Math.min(answerMs, left(leastReleaseMs)),
+        onTimeout: () => "the store does not answer" as const,
+      }),
       // Nobody is left to tell but the log; the lease ends by itself.
       Effect.catchAllCause((cause) => Effect.logWarning("the worker could not release its runs", cause)),
     )
@@ -257,23 +280,19 @@ const start = (options: WorkerOptions<ReadonlyArray<AnyWorkflow>>) =>
     const heeding = yield* Effect.forkDaemon(
       keepHeeding(store, owned, lease.workerId, made, ear, () => core.claimedAt === null),
     )
-    const claiming = yield* Effect.forkDaemon(keepClaiming(core, wake))
-    const scheduling = yield* Effect.forkDaemon(keepScheduling(core, yield* store.signals.listen(scheduled)))
+    const looked = yield* Deferred.make<void>()
+    const claiming = yield* Effect.forkDaemon(keepClaiming(core, wake, looked))
+    const put = yield* store.signals.listen(scheduled)
+    // Runs first: what is started right away does not wait behind a look for schedules.
+    const scheduling = yield* Effect.forkDaemon(Effect.zipRight(Deferred.await(looked), keepScheduling(core, put)))
     const sweeping = yield* Effect.forkDaemon(keepSweeping(core))
     yield* Effect.addFinalizer(() =>
       // Heartbeats go on while steps drain: what they do must stay ours until it is released.
       Effect.suspend(() => {
         core.draining = true
-        return Fiber.interruptFork(claiming).pipe(
-          Effect.zipRight(Fiber.interruptFork(scheduling)),
-          Effect.zipRight(Fiber.interruptFork(sweeping)),
-          // A claim, or a firing, that is under way is waited for, unless the store has stopped answering.
-          Effect.zipRight(
-            Fiber.awaitAll([claiming, scheduling]).pipe(Effect.interruptible, Effect.timeoutOption(answerMs)),
-          ),
-          Effect.zipRight(
-            Effect.ensuring(stop(core), Effect.forEach([beating, heeding], Fiber.interruptFork, { discard: true })),
-          ),
+        return Effect.forEach([claiming, scheduling, sweeping], Fiber.interruptFork, { discard: true }).pipe(
+          Effect.zipRight(stop(core, [claiming, scheduling])),
+          Effect.ensuring(Effect.forEach([beating, heeding], Fiber.interruptFork, { discard: true })),
         )
       }),
     )

@@ -8,9 +8,7 @@ import { readOptions, type PostgresStoreOptions, type ReadOptions } from "./conn
 import { pooled, type Pooled } from "./pooledConnection.js"
 import { makePostgresDatabase } from "./postgresDatabase.js"
 import { postgresDialect } from "./postgresDialect.js"
-
-// Who uses the store has waited for it before; what is still checked out then belongs to calls that were interrupted.
-const closingMs = 1_000
+import { makeSockets } from "./sockets.js"
 
 // Idle connections beyond this are closed: a worker that waits holds few.
 const idleTimeoutMillis = 30_000
@@ -18,18 +16,21 @@ const idleTimeoutMillis = 30_000
 const makePool = ({ client, maxConnections }: ReadOptions): Effect.Effect<Pool, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const pool = new Pool({ ...client, max: maxConnections, idleTimeoutMillis })
+      const sockets = makeSockets()
+      const pool = new Pool({ ...client, stream: sockets.stream, max: maxConnections, idleTimeoutMillis })
       // An idle connection that breaks: the pool has let go of it already, and the next call opens another one. Without
       // a listener the event would end the process.
       pool.on("error", () => undefined)
-      return pool
+      return { pool, sockets }
     }),
-    (pool) => Effect.promise(() => pool.end()).pipe(Effect.interruptible, Effect.timeoutOption(closingMs)),
-  )
+    // Who uses the store has waited for it before; what is still checked out then belongs to calls that were interrupted.
+    ({ pool, sockets }) => sockets.ending(() => pool.end()),
+  ).pipe(Effect.map(({ pool }) => pool))
 
 /** The first answer of the server: at once or not at all, so that a wrong host does not look like a slow one. */
-const firstAnswer = (database: Database, place: string): Effect.Effect<void, StoreError> => {
-  const operation = `connect to Postgres at ${place}`
+export const firstAnswer = ({ client, dialect, options }: OpenDatabase): Effect.Effect<void, StoreError> => {
+  const database = makePostgresDatabase(client, dialect, { ...options, retryMs: 0 })
+  const operation = `connect to Postgres at ${options.place}`
   const text = `select pg_catalog.current_setting('server_encoding') as "encoding"`
   return Effect.flatMap(database.query(operation, { text, params: [] }), ([row]) =>
     row?.["encoding"] === "UTF8"
@@ -44,7 +45,7 @@ const firstAnswer = (database: Database, place: string): Effect.Effect<void, Sto
   )
 }
 
-/** A database that is open. `connections`: all of the pool, and those that wait for one. */
+/** A database, for as long as its pool is open. `connections`: all of the pool, and those that wait for one. */
 export interface OpenDatabase {
   readonly client: Pooled
   readonly database: Database
@@ -53,14 +54,11 @@ export interface OpenDatabase {
   readonly connections: () => { readonly open: number; readonly idle: number; readonly waiting: number }
 }
 
-/** Opens a pool for as long as the scope lives, and asks the server who it is. */
-export const connect = (given: PostgresStoreOptions): Effect.Effect<OpenDatabase, StoreError, Scope.Scope> =>
-  Effect.gen(function* () {
-    const options = yield* readOptions(given)
+/** Opens a pool for as long as the scope lives. It asks the server nothing yet. */
+export const openPool = (options: ReadOptions): Effect.Effect<OpenDatabase, never, Scope.Scope> =>
+  Effect.map(makePool(options), (pool) => {
     const dialect = postgresDialect(options.schema, options.lockMs)
-    const pool = yield* makePool(options)
     const client = pooled(pool)
-    yield* firstAnswer(makePostgresDatabase(client, dialect, { ...options, retryMs: 0 }), options.place)
     return {
       client,
       database: makePostgresDatabase(client, dialect, options),
@@ -79,4 +77,4 @@ export const bringTables = ({ client, dialect, options }: OpenDatabase): Effect.
 
 /** Opens a pool on tables of this version. */
 export const openDatabase = (given: PostgresStoreOptions): Effect.Effect<OpenDatabase, StoreError, Scope.Scope> =>
-  Effect.tap(connect(given), bringTables)
+  readOptions(given).pipe(Effect.flatMap(openPool), Effect.tap(firstAnswer), Effect.tap(bringTables))

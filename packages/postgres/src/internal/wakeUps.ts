@@ -12,17 +12,18 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { Client, type ClientConfig } from "pg"
 import { quoteIdentifier } from "./identifiers.js"
+import { makeSockets, type Sockets } from "./sockets.js"
 
 export interface WakeUpOptions {
   readonly client: ClientConfig
   readonly channel: string
   readonly probeMs: number
+  /** Ends once there is a database at all: before that it is not this connection of which people are told. */
+  readonly opened: Effect.Effect<void>
 }
 
 // The server is away in real time, whatever clock the fiber has.
 const realClock = Clock.make()
-
-const goodbyeMs = 1_000
 
 const firstDelayMs = 100
 const maxDelayMs = 5_000
@@ -36,6 +37,7 @@ interface Line {
   readonly client: Client
   /** Fails when the connection has ended. */
   readonly lost: Deferred.Deferred<never, Error>
+  readonly sockets: Sockets
 }
 
 /** Hears `null` when runs can be claimed, or the id of a worker that something concerns (D44). */
@@ -46,7 +48,8 @@ const open = ({ channel, client: config }: WakeUpOptions, told: Told) =>
     const lost = yield* Deferred.make<never, Error>()
     const line = yield* Effect.acquireRelease(
       Effect.sync((): Line => {
-        const client = new Client(config)
+        const sockets = makeSockets()
+        const client = new Client({ ...config, stream: sockets.stream })
         const end = (error?: Error) =>
           Deferred.unsafeDone(lost, Effect.fail(error ?? new Error("the server ended the connection")))
         client.on("error", end)
@@ -54,14 +57,9 @@ const open = ({ channel, client: config }: WakeUpOptions, told: Told) =>
         client.on("notification", (message) => {
           if (message.channel === channel) told(message.payload ? message.payload : null)
         })
-        return { client, lost }
+        return { client, lost, sockets }
       }),
-      // A server that does not answer any more does not say goodbye either.
-      ({ client }) =>
-        Effect.promise(() => client.end().catch(() => undefined)).pipe(
-          Effect.interruptible,
-          Effect.timeoutOption(goodbyeMs),
-        ),
+      ({ client, sockets }) => sockets.ending(() => client.end()),
     )
     yield* Effect.tryPromise({ try: () => line.client.connect(), catch: asError })
     yield* ask(line, `listen ${quoteIdentifier(channel)}`)
@@ -86,23 +84,26 @@ export const keepListening = (options: WakeUpOptions, told: Told): Effect.Effect
   Effect.gen(function* () {
     const tried = yield* Deferred.make<void>()
     let tries = 0
+    let isTold = false
     const once = Effect.gen(function* () {
       const line = yield* open(options, told)
-      if (tries > 0) yield* Effect.logInfo("wake-ups by Postgres are back")
+      if (isTold) yield* Effect.logInfo("wake-ups by Postgres are back")
       tries = 0
+      isTold = false
       // N3
       told(null)
       yield* Deferred.succeed(tried, undefined)
       return yield* watch(line, options.probeMs)
     }).pipe(
       Effect.scoped,
-      Effect.catchAll((error) =>
-        tries > 0
-          ? Effect.void
-          : Effect.logWarning("no wake-ups by Postgres until its connection is back; runs are found by polling").pipe(
-              Effect.annotateLogs("cause", error.message),
-            ),
-      ),
+      Effect.catchAll((error) => {
+        if (isTold) return Effect.void
+        isTold = true
+        const said = Effect.logWarning(
+          "no wake-ups by Postgres until its connection is back; runs are found by polling",
+        )
+        return Effect.zipRight(options.opened, Effect.annotateLogs(said, "cause", error.message))
+      }),
       Effect.ensuring(Deferred.succeed(tried, undefined)),
     )
     const again = Effect.suspend(() => Effect.sleep(delayMs(tries++)))

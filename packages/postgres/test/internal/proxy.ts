@@ -20,6 +20,8 @@ export interface Proxy {
   readonly url: string
   /** Every connection that there is ends. */
   readonly endAll: () => void
+  /** Whether there is any connection. */
+  readonly isUsed: () => boolean
 }
 
 /** `onLink` gives the rules of a new connection, or null to refuse it. */
@@ -59,7 +61,7 @@ export const makeProxy = (url: string, onLink: (link: Link) => Rules | null) =>
         const through = new URL(url)
         through.hostname = "127.0.0.1"
         through.port = String((server.address() as AddressInfo).port)
-        return { proxy: { url: through.href, endAll } satisfies Proxy, server }
+        return { proxy: { url: through.href, endAll, isUsed: () => sockets.size > 0 } satisfies Proxy, server }
       }),
       ({ proxy, server }) =>
         Effect.promise(() => {
